@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agents/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/blas.h"
+
+int cli_fail(const char *word, dafl_err err, const dafl_why *why)
+{
+    const char *reason = why->text[0] != '\0' ? why->text : dafl_err_name(err);
+
+    (void)fprintf(stderr, "deepafl %s: %s\n", word, reason);
+    return err == DAFL_ERR_INPUT ? EXIT_INPUT : EXIT_FAILED;
+}
+
+int cli_parse(const char *word, const char *usage, const char *about,
+              const opt *opts, size_t n, int argc, char **argv,
+              const char **words, size_t n_words)
+{
+    dafl_why why = {{0}};
+    size_t found = 0;
+    int help = 0;
+    dafl_err err =
+        opt_parse(opts, n, argc, argv, words, n_words, &found, &help, &why);
+
+    if (err == DAFL_OK && help) {
+        printf("Usage: deepafl %s %s\n\n%s\n", word, usage, about);
+        opt_print_help(opts, n);
+        return 0;
+    }
+    if (err == DAFL_OK && found < n_words)
+        err = dafl_fail(&why, DAFL_ERR_INPUT, "usage: deepafl %s %s", word,
+                        usage);
+    if (err == DAFL_OK)
+        return -1;
+    (void)cli_fail(word, err, &why);
+    (void)fprintf(stderr, "Try 'deepafl %s --help'.\n", word);
+    return EXIT_INPUT;
+}
+
+double cli_now(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+double cli_peak_mb(void)
+{
+    struct rusage usage;
+
+    (void)getrusage(RUSAGE_SELF, &usage);
+    return (double)usage.ru_maxrss * 1024 / 1e6;
+}
+
+void cli_bytes(char *text, double bytes)
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
+    size_t u = 0;
+
+    while (bytes >= 1000 && u < 4) {
+        bytes /= 1000;
+        u++;
+    }
+    (void)snprintf(text, 32, u == 0 ? "%.0f %s" : "%.1f %s", bytes, units[u]);
+}
+
+void cli_check_rows(void)
+{
+    if (!dafl_blas_rows_are_stable())
+        (void)fprintf(stderr,
+                      "deepafl: warning: on this CPU the BLAS gives a row "
+                      "other bits in another batch; models may differ in the "
+                      "last digits between partitions of the data\n");
+}
+
+json_t *cli_params_json(const dafl_params *p)
+{
+    char seed[2 * DAFL_SEED_BYTES + 1];
+
+    dafl_seed_format(seed, &p->seed);
+    return json_pack(
+        "{s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:s, s:s, s:s, s:s, "
+        "s:I, s:I, s:I, s:I}",
+        "method", dafl_method_name(p->method), "features",
+        (json_int_t)p->features, "width", (json_int_t)p->width, "hidden",
+        (json_int_t)p->hidden, "classes", (json_int_t)p->classes, "layers",
+        (json_int_t)p->layers, "activation",
+        dafl_activation_name(p->activation), "lambda", p->lambda, "gamma",
+        p->gamma, "seed", seed, "schedule", dafl_schedule_name(p->schedule),
+        "ablate", dafl_ablation_name(p->ablate), "projections",
+        p->own_projections ? "stored" : "seed", "grid_bits",
+        (json_int_t)p->contract.s, "magnitude", (json_int_t)p->contract.q,
+        "rows_max", (json_int_t)p->contract.n_max, "ring_bits",
+        (json_int_t)p->contract.w);
+}
+
+bool cli_print_json(json_t *object)
+{
+    bool ok = object != NULL &&
+              json_dumpf(object, stdout, JSON_INDENT(1)) == 0 &&
+              printf("\n") > 0 && fflush(stdout) == 0;
+
+    json_decref(object);
+    return ok;
+}
+
+void cli_progress_start(cli_progress *p, bool quiet)
+{
+    *p = (cli_progress){.quiet = quiet,
+                        .terminal = isatty(STDERR_FILENO) == 1,
+                        .start = cli_now()};
+    p->last = p->start;
+}
+
+void cli_progress_step(cli_progress *p, size_t done, size_t all,
+                       const char *what)
+{
+    char bar[31];
+    double now = cli_now(), left;
+
+    /* A terminal is redrawn at most ten times a second, a log gets a line
+     * every ten seconds. */
+    if (p->quiet || now - p->last < (p->terminal ? 0.1 : 10.0))
+        return;
+    p->last = now;
+    left = done == 0 ? 0 : (now - p->start) * (double)(all - done) / (double)done;
+    if (!p->terminal) {
+        (void)fprintf(stderr, "%zu of %zu: %s, about %.0f s left\n", done, all,
+                      what, left);
+        return;
+    }
+    memset(bar, '.', sizeof bar - 1);
+    memset(bar, '#', all == 0 ? 0 : (sizeof bar - 1) * done / all);
+    bar[sizeof bar - 1] = '\0';
+    (void)fprintf(stderr, "\r[%s] %s, about %.0f s left \033[K", bar, what,
+                  left);
+}
+
+void cli_progress_clear(cli_progress *p)
+{
+    if (!p->quiet && p->terminal)
+        (void)fprintf(stderr, "\r\033[K");
+}

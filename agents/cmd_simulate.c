@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* deepafl simulate: a federation on one machine. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agents/cli.h"
+#include "agents/federation.h"
+#include "agents/partition.h"
+#include "lib/file.h"
+
+static const char word[] = "simulate";
+
+typedef struct {
+    const char *features, *labels, *test_features, *test_labels;
+    size_t clients, classes;
+    const char *partition, *participation;
+    double label_noise;
+    const char *shuffle;
+    const char *method, *activation, *schedule, *ablate, *seed;
+    const char *projections, *export_projections;
+    size_t layers, width, hidden;
+    double lambda, gamma;
+    size_t grid, magnitude, rows_max, threads;
+    const char *model;
+    bool json, quiet;
+} settings;
+
+/* One line of the result. */
+typedef struct {
+    size_t layer, cohort;
+    bool full; /* G and H were summed, not an increment */
+    dafl_risk risk;
+    double train, test, seconds, site_s, server_s, upload, download;
+} layer_row;
+
+typedef struct {
+    settings set;
+    dafl_data train, test;
+    dafl_model *model;
+    dafl_pool *pool;
+    partition part;
+    federation *fed;
+    cli_progress progress;
+    layer_row *rows;
+    size_t n_rows;
+    double upload, download, seconds; /* of the whole training */
+} simulation;
+
+static dafl_err read_participation(const char *text, federation_plan *plan,
+                                   dafl_why *why)
+{
+    char *end = NULL;
+
+    plan->participation = strtod(text, &end);
+    plan->consistent = strcmp(end, ":inconsistent") != 0;
+    if (end == text || !(plan->participation > 0 && plan->participation <= 1) ||
+        (*end != '\0' && strcmp(end, ":consistent") != 0 &&
+         strcmp(end, ":inconsistent") != 0))
+        return dafl_fail(why, DAFL_ERR_INPUT,
+                         "--participation: '%s' is not a share in (0, 1], "
+                         "alone or followed by :consistent or :inconsistent",
+                         text);
+    return DAFL_OK;
+}
+
+static dafl_err read_shuffle(const char *text, federation_plan *plan,
+                             dafl_why *why)
+{
+    char *end = NULL;
+
+    if (text == NULL)
+        return DAFL_OK;
+    plan->shuffle = true;
+    plan->order = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0')
+        return dafl_fail(why, DAFL_ERR_INPUT,
+                         "--shuffle: '%s' is not a whole number", text);
+    return DAFL_OK;
+}
+
+/* Within a width of type; larger numbers must not wrap into small ones. */
+static unsigned clamp(size_t value, unsigned most)
+{
+    return value > most ? most : (unsigned)value;
+}
+
+static dafl_err read_params(const simulation *sim, dafl_params *p,
+                            dafl_why *why)
+{
+    const settings *set = &sim->set;
+
+    *p = (dafl_params){.features = sim->train.x.cols,
+                       .width = set->width,
+                       .hidden = set->hidden,
+                       .classes = sim->train.classes,
+                       .layers = set->layers,
+                       .lambda = set->lambda,
+                       .gamma = set->gamma,
+                       .contract = DAFL_CONTRACT_DEFAULT};
+    DAFL_TRY(dafl_method_parse(&p->method, set->method, why));
+    DAFL_TRY(dafl_activation_parse(&p->activation, set->activation, why));
+    DAFL_TRY(dafl_schedule_parse(&p->schedule, set->schedule, why));
+    DAFL_TRY(dafl_ablation_parse(&p->ablate, set->ablate, why));
+    DAFL_TRY(dafl_seed_parse(&p->seed, set->seed, why));
+    /* Raw backbone features are larger than what tanh leaves. */
+    if (p->method == DAFL_METHOD_AFL)
+        p->contract.q = 16;
+    if (set->magnitude != 0)
+        p->contract.q = clamp(set->magnitude, 1u << 20);
+    if (set->rows_max != 0)
+        p->contract.n_max = set->rows_max;
+    p->contract.s = clamp(set->grid, 99);
+    return dafl_params_check(p, why);
+}
+
+static dafl_err check_settings(const settings *set, dafl_why *why)
+{
+    if (set->features == NULL || set->labels == NULL)
+        return dafl_fail(why, DAFL_ERR_INPUT,
+                         "--features and --labels are needed");
+    if ((set->test_features == NULL) != (set->test_labels == NULL))
+        return dafl_fail(why, DAFL_ERR_INPUT,
+                         "--test-features and --test-labels go together");
+    if (set->projections != NULL && strcmp(set->method, "afl") == 0)
+        return dafl_fail(why, DAFL_ERR_INPUT,
+                         "--projections: method afl has none");
+    if (set->threads > 256)
+        return dafl_fail(why, DAFL_ERR_INPUT,
+                         "--threads: %zu is more than 256", set->threads);
+    if (set->model != NULL)
+        DAFL_TRY(dafl_file_check_writable(set->model, why));
+    return DAFL_OK;
+}
+
+static dafl_err export_projections(const dafl_model *model, const char *dir,
+                                   dafl_why *why)
+{
+    for (size_t k = 0; k <= model->params.layers; k++) {
+        dafl_projection m;
+        dafl_err err;
+        DAFL_TRY(dafl_model_projection(model, &m, k));
+        err = dafl_projection_write(&m, dir, k, why);
+        dafl_projection_drop(&m);
+        DAFL_TRY(err);
+    }
+    return DAFL_OK;
+}
+
+static dafl_err prepare(simulation *sim, dafl_why *why)
+{
+    const settings *set = &sim->set;
+    federation_plan plan = {0};
+    dafl_params params;
+    bool test = set->test_features != NULL;
+
+    DAFL_TRY(check_settings(set, why));
+    DAFL_TRY(read_participation(set->participation, &plan, why));
+    DAFL_TRY(read_shuffle(set->shuffle, &plan, why));
+    DAFL_TRY(dafl_data_open(&sim->train, set->features, set->labels,
+                            set->classes, why));
+    DAFL_TRY(read_params(sim, &params, why));
+    if (sim->train.n > params.contract.n_max)
+        return dafl_fail(why, DAFL_ERR_INPUT,
+                         "%s: %zu rows are more than the numeric contract's "
+                         "%llu; raise --rows-max", set->features, sim->train.n,
+                         (unsigned long long)params.contract.n_max);
+    if (test)
+        DAFL_TRY(dafl_data_open(&sim->test, set->test_features,
+                                set->test_labels, params.classes, why));
+    DAFL_TRY(partition_flip_labels(&sim->train, set->label_noise, &params.seed,
+                                   why));
+    DAFL_TRY(partition_make(&sim->part, &sim->train, set->clients,
+                            set->partition, &params.seed, why));
+    DAFL_TRY(dafl_model_new(&sim->model, &params));
+    if (set->projections != NULL)
+        DAFL_TRY(dafl_model_read_projections(sim->model, set->projections,
+                                             why));
+    if (set->export_projections != NULL)
+        DAFL_TRY(export_projections(sim->model, set->export_projections, why));
+    sim->rows = calloc(params.layers + 1, sizeof *sim->rows);
+    if (sim->rows == NULL)
+        return DAFL_ERR_NOMEM;
+    DAFL_TRY(dafl_pool_new(&sim->pool, (unsigned)set->threads));
+    return federation_new(&sim->fed, sim->model, sim->pool, &sim->train,
+                          test ? &sim->test : NULL, &sim->part, &plan, why);
+}
+
+static void print_heading(const simulation *sim)
+{
+    const dafl_params *p = &sim->model->params;
+    size_t least, most;
+
+    federation_site_sizes(sim->fed, &least, &most);
+    printf("%zu rows, %zu features, %zu classes; %zu clients (%s, %zu to %zu "
+           "rows each)\n",
+           sim->train.n, p->features, p->classes, sim->set.clients,
+           sim->set.partition, least, most);
+    printf("method %s, %zu layers, widths %zu and %zu, lambda %g, gamma %g, "
+           "ring %u bits\n\n",
+           dafl_method_name(p->method), p->layers, p->width, p->hidden,
+           p->lambda, p->gamma, p->contract.w);
+    printf("layer       risk   reg. risk    train     test  seconds   up/client"
+           " down/client  sums over\n");
+}
+
+static void print_row(const layer_row *row)
+{
+    char up[32], down[32], risk[32] = "-", regularised[32] = "-";
+    char test[32] = "-";
+
+    cli_bytes(up, row->upload);
+    cli_bytes(down, row->download);
+    if (row->risk.known) {
+        (void)snprintf(risk, sizeof risk, "%.2f", row->risk.risk);
+        (void)snprintf(regularised, sizeof regularised, "%.2f",
+                       row->risk.regularised_risk);
+    }
+    if (!isnan(row->test))
+        (void)snprintf(test, sizeof test, "%.2f%%", 100 * row->test);
+    printf("%5zu %10s  %10s  %6.2f%%  %7s %8.2f %11s %11s  %zu %s\n",
+           row->layer, risk, regularised, 100 * row->train, test, row->seconds,
+           up, down, row->cohort, row->full ? "(full)" : "(increment)");
+    (void)fflush(stdout);
+}
+
+/* The row of a layer is complete when its head has been tried on the rows. */
+static void close_row(simulation *sim, size_t layer)
+{
+    layer_row *row = &sim->rows[layer];
+
+    row->train = federation_train_accuracy(sim->fed, layer);
+    row->test = federation_test_accuracy(sim->fed, layer);
+    sim->n_rows = layer + 1;
+    if (!sim->set.json && !sim->set.quiet) {
+        cli_progress_clear(&sim->progress);
+        print_row(row);
+    }
+}
+
+/* Book a step: its cost belongs to the layer whose head it helps to find. */
+static void book(simulation *sim, const federation_step *step)
+{
+    const dafl_query *q = &step->query;
+    bool residual = q->kind == DAFL_QUERY_RESIDUAL;
+    bool omega = sim->model->params.ablate == DAFL_ABLATE_OMEGA;
+    size_t t = q->layer + (residual ? 1 : 0);
+    layer_row *row = &sim->rows[q->kind == DAFL_QUERY_REPORT ? q->layer : t];
+
+    if (residual || q->kind == DAFL_QUERY_REPORT)
+        close_row(sim, q->layer);
+    else if (omega && q->kind == DAFL_QUERY_GRAM && t > 0)
+        close_row(sim, t - 1);
+    row->layer = t;
+    row->site_s += step->site_s;
+    row->server_s += step->server_s;
+    row->seconds += step->site_s + step->server_s;
+    row->upload += step->upload;
+    row->download += step->download;
+    if (q->kind == DAFL_QUERY_GRAM || q->kind == DAFL_QUERY_INCREMENT) {
+        row->cohort = step->cohort;
+        row->full = q->kind == DAFL_QUERY_GRAM;
+        row->risk = federation_risk(sim->fed);
+    }
+    sim->upload += step->upload;
+    sim->download += step->download;
+}
+
+static dafl_err train(simulation *sim, dafl_why *why)
+{
+    size_t all = federation_total_queries(sim->fed), done = 0;
+    double start = cli_now();
+    federation_step step;
+
+    for (;;) {
+        char what[64];
+        DAFL_TRY(federation_ask(sim->fed, &step, why));
+        if (step.query.kind == DAFL_QUERY_DONE)
+            break;
+        book(sim, &step);
+        (void)snprintf(what, sizeof what, "layer %zu of %zu, %s",
+                       step.query.layer, sim->model->params.layers,
+                       dafl_query_name(step.query.kind));
+        cli_progress_step(&sim->progress, ++done, all, what);
+    }
+    cli_progress_clear(&sim->progress);
+    sim->seconds = cli_now() - start;
+    return DAFL_OK;
+}
+
+static void print_summary(const simulation *sim)
+{
+    const layer_row *last = &sim->rows[sim->n_rows - 1];
+    char up[32], down[32];
+
+    cli_bytes(up, sim->upload);
+    cli_bytes(down, sim->download);
+    printf("\n%s accuracy %.2f%% after %.2f s; a client sent %s and received "
+           "%s; at most %.0f MB of memory.\n",
+           isnan(last->test) ? "Training" : "Test",
+           100 * (isnan(last->test) ? last->train : last->test), sim->seconds,
+           up, down, cli_peak_mb());
+    printf("The server saw %zu sums of integer matrices over the clients, "
+           "never one client's.\n",
+           federation_total_queries(sim->fed));
+    if (sim->set.model != NULL)
+        printf("Model: %s\n", sim->set.model);
+}
+
+static json_t *row_json(const layer_row *row)
+{
+    json_t *o = json_pack(
+        "{s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:I}", "layer",
+        (json_int_t)row->layer, "train_accuracy", row->train, "seconds",
+        row->seconds, "site_seconds", row->site_s, "server_seconds",
+        row->server_s, "upload_bytes", row->upload, "download_bytes",
+        row->download, "gram", row->full ? "full" : "increment", "cohort",
+        (json_int_t)row->cohort);
+
+    if (o != NULL && row->risk.known &&
+        json_object_set_new(o, "risk", json_real(row->risk.risk)) == 0)
+        (void)json_object_set_new(o, "regularised_risk",
+                                  json_real(row->risk.regularised_risk));
+    if (o != NULL && !isnan(row->test))
+        (void)json_object_set_new(o, "test_accuracy", json_real(row->test));
+    return o;
+}
+
+static bool print_result_json(const simulation *sim)
+{
+    json_t *layers = json_array();
+
+    for (size_t t = 0; layers != NULL && t < sim->n_rows; t++)
+        if (json_array_append_new(layers, row_json(&sim->rows[t])) != 0)
+            return false;
+    return cli_print_json(json_pack(
+        "{s:o, s:I, s:s, s:I, s:o, s:f, s:f, s:f, s:f, s:s?}", "params",
+        cli_params_json(&sim->model->params), "clients",
+        (json_int_t)sim->set.clients, "partition", sim->set.partition, "rows",
+        (json_int_t)sim->train.n, "layers", layers, "seconds", sim->seconds,
+        "upload_bytes", sim->upload, "download_bytes", sim->download,
+        "peak_rss_mb", cli_peak_mb(), "model", sim->set.model));
+}
+
+static dafl_err run(simulation *sim, dafl_why *why)
+{
+    DAFL_TRY(prepare(sim, why));
+    cli_check_rows();
+    if (!sim->set.json && !sim->set.quiet)
+        print_heading(sim);
+    cli_progress_start(&sim->progress, sim->set.quiet);
+    DAFL_TRY(train(sim, why));
+    if (sim->set.model != NULL)
+        DAFL_TRY(dafl_model_save(sim->model, sim->set.model, why));
+    if (!sim->set.json)
+        print_summary(sim);
+    else if (!print_result_json(sim))
+        return dafl_fail(why, DAFL_ERR_SYS, "cannot write to standard output");
+    return DAFL_OK;
+}
+
+int cmd_simulate(int argc, char **argv)
+{
+    simulation sim = {.set = {.clients = 10,
+                              .partition = "iid",
+                              .participation = "1",
+                              .method = "deepafl",
+                              .activation = "gelu",
+                              .schedule = "delta",
+                              .ablate = "nothing",
+                              .seed = "0",
+                              .layers = 5,
+                              .width = 1024,
+                              .hidden = 1024,
+                              .lambda = 1.0,
+                              .gamma = 0.01,
+                              .grid = 12}};
+    settings *s = &sim.set;
+    const opt opts[] = {
+        {OPT_HEADING, NULL, NULL, NULL, "Data"},
+        {OPT_TEXT, "features", "X.npy", &s->features,
+         "one row a sample, float16/32/64 or integers"},
+        {OPT_TEXT, "labels", "y.npy", &s->labels, "integers from 0"},
+        {OPT_TEXT, "test-features", "X.npy", &s->test_features,
+         "rows that no client holds, to measure accuracy on"},
+        {OPT_TEXT, "test-labels", "y.npy", &s->test_labels, "their labels"},
+        {OPT_SIZE, "classes", "C", &s->classes,
+         "number of classes (default: largest label + 1)"},
+        {OPT_HEADING, NULL, NULL, NULL, "Federation"},
+        {OPT_SIZE, "clients", "K", &s->clients, "default 10"},
+        {OPT_TEXT, "partition", "HOW", &s->partition,
+         "iid (default), dirichlet:ALPHA or shards:S"},
+        {OPT_TEXT, "participation", "ETA", &s->participation,
+         "share of the clients in each sum (default 1), followed by\n"
+         ":consistent (one draw per layer, default) or :inconsistent"},
+        {OPT_REAL, "label-noise", "TAU", &s->label_noise,
+         "change this share of the training labels (default 0)"},
+        {OPT_TEXT, "shuffle", "N", &s->shuffle,
+         "visit the clients in another order; the model must not change"},
+        {OPT_HEADING, NULL, NULL, NULL, "Learner"},
+        {OPT_TEXT, "method", "NAME", &s->method,
+         "deepafl (default), or afl: ridge regression on the features"},
+        {OPT_SIZE, "layers", "T", &s->layers, "residual blocks (default 5)"},
+        {OPT_SIZE, "width", "D", &s->width, "features per layer (default 1024)"},
+        {OPT_SIZE, "hidden", "DF", &s->hidden,
+         "random hidden features per block (default 1024)"},
+        {OPT_REAL, "lambda", "L", &s->lambda,
+         "ridge penalty of the classifiers (default 1)"},
+        {OPT_REAL, "gamma", "G", &s->gamma,
+         "ridge penalty of the blocks (default 0.01)"},
+        {OPT_TEXT, "activation", "NAME", &s->activation,
+         "gelu (default), relu, leakyrelu, tanh, hardswish, softshrink,\n"
+         "none"},
+        {OPT_TEXT, "seed", "HEX|N", &s->seed,
+         "64 hex digits or a number: projections and draws (default 0)"},
+        {OPT_TEXT, "schedule", "NAME", &s->schedule,
+         "delta (default): Gram increments while the cohort stays;\n"
+         "full: Gram matrices every layer, as in the paper"},
+        {OPT_TEXT, "ablate", "NAME", &s->ablate,
+         "leave out: skip, projection, activation or omega"},
+        {OPT_TEXT, "projections", "DIR", &s->projections,
+         "read A.npy a.npy B0.npy b0.npy .. instead of drawing them"},
+        {OPT_TEXT, "export-projections", "DIR", &s->export_projections,
+         "write them"},
+        {OPT_HEADING, NULL, NULL, NULL, "Numbers and machine"},
+        {OPT_SIZE, "grid", "S", &s->grid,
+         "operands are rounded to multiples of 2^-S (default 12)"},
+        {OPT_SIZE, "magnitude", "Q", &s->magnitude,
+         "largest magnitude of an operand (default 4; afl: 16)"},
+        {OPT_SIZE, "rows-max", "N", &s->rows_max,
+         "most rows of all clients together (default 262144)"},
+        {OPT_SIZE, "threads", "N", &s->threads, "default: all cores"},
+        {OPT_HEADING, NULL, NULL, NULL, "Output"},
+        {OPT_TEXT, "model", "OUT.safetensors", &s->model,
+         "where to write the model (default: nowhere)"},
+        {OPT_FLAG, "json", NULL, &s->json, "one JSON object on stdout"},
+        {OPT_FLAG, "quiet", NULL, &s->quiet, "no progress, no table"},
+    };
+    dafl_why why = {{0}};
+    dafl_err err;
+    int code = cli_parse(
+        word, "--features X.npy --labels y.npy [options]",
+        "Train a deep analytic network over K clients that live in this "
+        "process. Each\nclient holds its own rows and answers with integer "
+        "matrices; the server object\nis handed only their sums. The model "
+        "file depends on the rows, the seed and the\nparameters, not on the "
+        "number of clients, the partition or the threads.",
+        opts, sizeof opts / sizeof opts[0], argc, argv, NULL, 0);
+
+    if (code >= 0)
+        return code;
+    err = run(&sim, &why);
+    if (err != DAFL_OK)
+        code = cli_fail(word, err, &why);
+    else
+        code = 0;
+    federation_free(&sim.fed);
+    dafl_pool_free(&sim.pool);
+    partition_drop(&sim.part);
+    dafl_model_free(&sim.model);
+    dafl_data_close(&sim.train);
+    dafl_data_close(&sim.test);
+    free(sim.rows);
+    return code;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* deepafl: the toolbox. */
+#include <stdio.h>
+#include <string.h>
+
+#include "agents/cli.h"
+
+typedef struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *help;
+} command;
+
+static const command commands[] = {
+    {"simulate", cmd_simulate, "train over many clients inside one process"},
+    {"evaluate", cmd_evaluate, "measure a model's accuracy, layer by layer"},
+    {"predict", cmd_predict, "classify rows with a model"},
+    {"inspect", cmd_inspect, "show what a model file holds"},
+};
+
+#define N_COMMANDS (sizeof commands / sizeof commands[0])
+
+static void print_usage(FILE *out)
+{
+    (void)fprintf(out,
+                  "Usage: deepafl COMMAND [options]\n\n"
+                  "Deep analytic federated learning: closed-form training from "
+                  "sums of matrices.\n\nCommands\n");
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        (void)fprintf(out, "  %-12s%s\n", commands[i].name, commands[i].help);
+    (void)fprintf(out,
+                  "\n'deepafl COMMAND --help' explains a command; "
+                  "'deepafl --version' says which this is.\n"
+                  "Exit codes: 0 done, 1 failed, 2 an option or file must be "
+                  "corrected.\n");
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_usage(stderr);
+        return EXIT_INPUT;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        print_usage(stdout);
+        return 0;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("deepafl %s\n", DAFL_VERSION);
+        return 0;
+    }
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        if (strcmp(argv[1], commands[i].name) == 0)
+            return commands[i].run(argc - 1, argv + 1);
+    (void)fprintf(stderr, "deepafl: unknown command '%.64s'\n"
+                          "Try 'deepafl --help'.\n", argv[1]);
+    return EXIT_INPUT;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+const char *dafl_err_name(dafl_err err)
+{
+    switch (err) {
+    case DAFL_OK:
+        return "ok";
+    case DAFL_ERR_ARG:
+        return "wrong use of the library";
+    case DAFL_ERR_INPUT:
+        return "invalid input";
+    case DAFL_ERR_PEER:
+        return "invalid message";
+    case DAFL_ERR_CRYPTO:
+        return "authentication failed";
+    case DAFL_ERR_NUMERIC:
+        return "no finite solution";
+    case DAFL_ERR_NOMEM:
+        return "out of memory";
+    case DAFL_ERR_SYS:
+        return "system error";
+    }
+    return "unknown error";
+}
+
+dafl_err dafl_fail(dafl_why *why, dafl_err err, const char *format, ...)
+{
+    va_list args;
+
+    if (why == NULL)
+        return err;
+    va_start(args, format);
+    (void)vsnprintf(why->text, sizeof why->text, format, args);
+    va_end(args);
+    for (char *c = why->text; *c != '\0'; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+    return err;
+}

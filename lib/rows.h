@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A tall matrix kept between passes. Values on the grid of the usual contracts
+ * fit a float exactly, which halves the memory of a site; a finer grid, or
+ * none, is kept in double. */
+#ifndef DAFL_LIB_ROWS_H
+#define DAFL_LIB_ROWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "lib/err.h"
+#include "lib/grid.h"
+
+typedef struct {
+    size_t n, cols;
+    bool narrow;
+    void *data; /* float or double, n * cols */
+} dafl_rows;
+
+DAFL_CHECK dafl_err dafl_rows_init(dafl_rows *rows, const dafl_contract *c,
+                                   size_t n, size_t cols);
+/* Wipes and releases. */
+void dafl_rows_drop(dafl_rows *rows);
+
+/* Rows first .. first+n as doubles, then zero rows up to `padded`. */
+void dafl_rows_load(const dafl_rows *rows, double *out, size_t first, size_t n,
+                    size_t padded);
+/* Keep one row, already rounded. */
+void dafl_rows_store(dafl_rows *rows, const double *row, size_t at);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/secret.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sodium.h>
+
+/* In front of every block, so that free knows how much to wipe. */
+#define ALIGNMENT 64
+
+void *dafl_bulk_alloc(size_t n, size_t size)
+{
+    void *block = NULL;
+    size_t len;
+
+    if (size != 0 && n > (SIZE_MAX - ALIGNMENT) / size)
+        return NULL;
+    len = n * size + ALIGNMENT;
+    if (posix_memalign(&block, ALIGNMENT, len) != 0)
+        return NULL;
+    memcpy(block, &len, sizeof len);
+    return (uint8_t *)block + ALIGNMENT;
+}
+
+void dafl_bulk_free(void *bulk)
+{
+    uint8_t *block;
+    size_t len;
+
+    if (bulk == NULL)
+        return;
+    block = (uint8_t *)bulk - ALIGNMENT;
+    memcpy(&len, block, sizeof len);
+    sodium_memzero(block, len);
+    free(block);
+}
+
+void dafl_wipe(void *ptr, size_t len)
+{
+    sodium_memzero(ptr, len);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory for what a site must not leave behind. Rows, features, Gram matrices
+ * and everything computed from them live in bulk memory, which is wiped when
+ * it is freed. */
+#ifndef DAFL_LIB_SECRET_H
+#define DAFL_LIB_SECRET_H
+
+#include <stddef.h>
+
+/* n * size bytes aligned for vector loads, contents unspecified; NULL when
+ * there is no memory or the product overflows. n * size = 0 gives a pointer
+ * that may be freed. */
+void *dafl_bulk_alloc(size_t n, size_t size);
+
+/* Wipe and release; accepts NULL. */
+void dafl_bulk_free(void *bulk);
+
+/* Wipe in a way the compiler does not remove. */
+void dafl_wipe(void *ptr, size_t len);
+
+#endif
