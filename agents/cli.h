@@ -35,6 +35,11 @@ double cli_peak_mb(void);
 /* "1.2 MB" for people; text: 32 bytes. */
 void cli_bytes(char *text, double bytes);
 
+/* At the start of main: if OpenBLAS has not recognised this CPU, start the
+ * program anew with the kernels that fit it (returns when there is no need or
+ * no way). */
+void cli_use_fast_blas(char **argv);
+
 /* Warn, once, when the BLAS at hand breaks the bit-identity of models. */
 void cli_check_rows(void);
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/blas.h"
 
+#include <assert.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cblas.h>
@@ -11,6 +13,36 @@
 void dafl_blas_single_thread(void)
 {
     openblas_set_num_threads(1);
+}
+
+const char *dafl_blas_core(void)
+{
+    return openblas_get_corename();
+}
+
+const char *dafl_blas_better_core(void)
+{
+#if defined(__x86_64__)
+    /* The kernels that use AVX2 or more. */
+    static const char *const fast[] = {"Haswell", "Zen", "SkylakeX",
+                                       "Cooperlake", "SapphireRapids"};
+    const char *core = openblas_get_corename();
+
+    if (getenv("OPENBLAS_CORETYPE") != NULL)
+        return NULL;
+    for (size_t i = 0; i < sizeof fast / sizeof fast[0]; i++)
+        if (strcmp(core, fast[i]) == 0)
+            return NULL;
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") &&
+        __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl"))
+        return "SkylakeX";
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return "Haswell";
+#endif
+    return NULL;
 }
 
 /* Sizes are bounded by DAFL_SIZE_MAX (lib/params.h), far below INT_MAX. A zero
@@ -42,6 +74,22 @@ void dafl_gemm_nt(double *c, const double *a, const double *b, size_t m,
                 (blasint)k, 1.0, a, ld(k), b, ld(k), beta, c, ld(n));
 }
 
+void dafl_rows_gemm(double *c, const double *a, const double *b, size_t m,
+                    size_t n, size_t k)
+{
+    assert(m % DAFL_BATCH == 0);
+    for (size_t i = 0; i < m; i += DAFL_BATCH)
+        dafl_gemm(c + i * n, a + i * k, b, DAFL_BATCH, n, k, 0.0);
+}
+
+void dafl_rows_gemm_nt(double *c, const double *a, const double *b, size_t m,
+                       size_t n, size_t k, double beta)
+{
+    assert(m % DAFL_BATCH == 0);
+    for (size_t i = 0; i < m; i += DAFL_BATCH)
+        dafl_gemm_nt(c + i * n, a + i * k, b, DAFL_BATCH, n, k, beta);
+}
+
 void dafl_syrk(double *c, const double *a, size_t n, size_t k, double beta)
 {
     cblas_dsyrk(CblasRowMajor, CblasUpper, CblasTrans, (blasint)n, (blasint)k,
@@ -64,30 +112,24 @@ static void fill(double *x, size_t n, uint64_t seed)
     }
 }
 
-/* One product shape: a probe row among zeros and among other rows, at several
- * positions of several batch sizes, against the row computed first. */
+/* One product shape: the same row at every position, with other rows around it
+ * in a second call. work: BATCH * (k + n) + k * n + k + n doubles. */
 static bool rows_stable_at(double *work, size_t k, size_t n)
 {
-    static const size_t sizes[] = {64, 128, 192, 320, 512};
-    const size_t max = 512;
-    double *a = work, *b = a + max * k, *c = b + k * n, *probe = c + max * n;
-    double *first = probe + k;
-    bool have_first = false;
+    double *a = work, *b = a + DAFL_BATCH * k, *c = b + k * n;
+    double *row = c + DAFL_BATCH * n, *first = row + k;
 
     fill(b, k * n, 1);
-    fill(probe, k, 2);
-    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
-        size_t m = sizes[s];
-        size_t at[] = {0, 1, 7, 13, m / 2 + 3, m - 1};
-        fill(a, m * k, 3 + s);
-        for (size_t i = 0; i < sizeof at / sizeof at[0]; i++)
-            memcpy(a + at[i] * k, probe, k * sizeof *a);
-        dafl_gemm(c, a, b, m, n, k, 0.0);
-        if (!have_first)
+    fill(row, k, 2);
+    for (size_t step = 1; step <= 7; step += 6) {
+        fill(a, DAFL_BATCH * k, 2 + step);
+        for (size_t i = 0; i < DAFL_BATCH; i += step)
+            memcpy(a + i * k, row, k * sizeof *a);
+        dafl_rows_gemm(c, a, b, DAFL_BATCH, n, k);
+        if (step == 1)
             memcpy(first, c, n * sizeof *c);
-        have_first = true;
-        for (size_t i = 0; i < sizeof at / sizeof at[0]; i++)
-            if (memcmp(first, c + at[i] * n, n * sizeof *c) != 0)
+        for (size_t i = 0; i < DAFL_BATCH; i += step)
+            if (memcmp(first, c + i * n, n * sizeof *c) != 0)
                 return false;
     }
     return true;
@@ -95,8 +137,10 @@ static bool rows_stable_at(double *work, size_t k, size_t n)
 
 bool dafl_blas_rows_are_stable(void)
 {
-    static const size_t shapes[][2] = {{64, 96}, {513, 10}, {300, 257}};
-    double *work = dafl_bulk_alloc((size_t)1 << 20, sizeof *work);
+    static const size_t shapes[][2] = {{64, 256}, {513, 10}, {300, 257},
+                                       {99, 333}, {512, 100}};
+    const size_t most = DAFL_BATCH * 846 + 300 * 257 + 846;
+    double *work = dafl_bulk_alloc(most, sizeof *work);
     bool stable = work != NULL;
 
     for (size_t i = 0; stable && i < sizeof shapes / sizeof shapes[0]; i++)

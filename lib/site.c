@@ -11,9 +11,9 @@
 #include "lib/secret.h"
 #include "lib/tally.h"
 
-/* Rows a worker takes at a time, a multiple of DAFL_ROW_PAD: enough for BLAS
- * to run at full speed, few enough that a block of F stays in the cache. */
-#define BLOCK_ROWS 512
+/* Rows a worker takes at a time, a multiple of DAFL_BATCH: enough for dsyrk to
+ * run at full speed, few enough to stay in the cache. */
+#define BLOCK_ROWS (2 * (size_t)DAFL_BATCH)
 
 struct dafl_site {
     const dafl_params *params;
@@ -77,7 +77,7 @@ static span span_of(const dafl_site *site, size_t block)
     span s = {.first = block * BLOCK_ROWS};
 
     s.n = site->n - s.first < BLOCK_ROWS ? site->n - s.first : BLOCK_ROWS;
-    s.padded = (s.n + DAFL_ROW_PAD - 1) / DAFL_ROW_PAD * DAFL_ROW_PAD;
+    s.padded = (s.n + DAFL_BATCH - 1) / DAFL_BATCH * DAFL_BATCH;
     return s;
 }
 
@@ -124,7 +124,7 @@ static void first_block(void *ctx, unsigned worker, size_t block)
                  "feature");
         return;
     }
-    dafl_gemm(phi, x, w->projection->w, s.padded, p->width, p->features, 0.0);
+    dafl_rows_gemm(phi, x, w->projection->w, s.padded, p->width, p->features);
     activate(w, phi, s, p->width, w->projection->b, DAFL_ACT_TANH, &site->phi,
              "feature");
 }
@@ -190,14 +190,14 @@ static void hidden_block(void *ctx, unsigned worker, size_t block)
     double *scores = f + BLOCK_ROWS * p->hidden;
 
     dafl_rows_load(&site->phi, phi, s.first, s.n, s.padded);
-    dafl_gemm(f, phi, w->projection->w, s.padded, p->hidden, p->width, 0.0);
+    dafl_rows_gemm(f, phi, w->projection->w, s.padded, p->hidden, p->width);
     activate(w, f, s, p->hidden, w->projection->b,
              p->ablate == DAFL_ABLATE_ACTIVATION ? DAFL_ACT_NONE
                                                  : p->activation,
              &site->f, "hidden feature");
     if (site->labels == NULL)
         return;
-    dafl_gemm(scores, phi, w->head->w, s.padded, p->classes, p->width, 0.0);
+    dafl_rows_gemm(scores, phi, w->head->w, s.padded, p->classes, p->width);
     count_correct(w, scores, s);
     if (w->tally == NULL)
         return;
@@ -224,15 +224,15 @@ static void advance_block(void *ctx, unsigned worker, size_t block)
         for (size_t i = 0; i < s.n * p->width; i++)
             phi[i] += f[i];
     } else {
-        dafl_gemm(z, f, w->block->n, s.padded, r, p->hidden, 0.0);
+        dafl_rows_gemm(z, f, w->block->n, s.padded, r, p->hidden);
         if (w->tally != NULL) {
             memcpy(zg, z, s.n * r * sizeof *z);
             for (size_t i = 0; i < s.n; i++)
                 round_row(w, zg + i * r, r, s.first + i, "block output");
             dafl_tally_product(w->tally, worker, 0, phi, zg, s.n);
         }
-        dafl_gemm_nt(phi, z, w->head->u, s.padded, p->width, r,
-                     p->ablate == DAFL_ABLATE_SKIP ? 0.0 : 1.0);
+        dafl_rows_gemm_nt(phi, z, w->head->u, s.padded, p->width, r,
+                          p->ablate == DAFL_ABLATE_SKIP ? 0.0 : 1.0);
     }
     for (size_t i = 0; i < s.n; i++) {
         double *row = phi + i * p->width;
@@ -251,7 +251,7 @@ static void score_block(void *ctx, unsigned worker, size_t block)
     double *scores = phi + BLOCK_ROWS * p->width;
 
     dafl_rows_load(&site->phi, phi, s.first, s.n, s.padded);
-    dafl_gemm(scores, phi, w->head->w, s.padded, p->classes, p->width, 0.0);
+    dafl_rows_gemm(scores, phi, w->head->w, s.padded, p->classes, p->width);
     if (site->labels != NULL)
         count_correct(w, scores, s);
     if (w->scores != NULL)
