@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/blas.h"
 
-#include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,20 +73,16 @@ void dafl_gemm_nt(double *c, const double *a, const double *b, size_t m,
                 (blasint)k, 1.0, a, ld(k), b, ld(k), beta, c, ld(n));
 }
 
-void dafl_rows_gemm(double *c, const double *a, const double *b, size_t m,
-                    size_t n, size_t k)
+void dafl_batch_gemm(double *c, const double *a, const double *b, size_t n,
+                     size_t k, double beta)
 {
-    assert(m % DAFL_BATCH == 0);
-    for (size_t i = 0; i < m; i += DAFL_BATCH)
-        dafl_gemm(c + i * n, a + i * k, b, DAFL_BATCH, n, k, 0.0);
+    dafl_gemm(c, a, b, DAFL_BATCH, n, k, beta);
 }
 
-void dafl_rows_gemm_nt(double *c, const double *a, const double *b, size_t m,
-                       size_t n, size_t k, double beta)
+void dafl_batch_gemm_nt(double *c, const double *a, const double *b, size_t n,
+                        size_t k, double beta)
 {
-    assert(m % DAFL_BATCH == 0);
-    for (size_t i = 0; i < m; i += DAFL_BATCH)
-        dafl_gemm_nt(c + i * n, a + i * k, b, DAFL_BATCH, n, k, beta);
+    dafl_gemm_nt(c, a, b, DAFL_BATCH, n, k, beta);
 }
 
 void dafl_syrk(double *c, const double *a, size_t n, size_t k, double beta)
@@ -125,7 +120,7 @@ static bool rows_stable_at(double *work, size_t k, size_t n)
         fill(a, DAFL_BATCH * k, 2 + step);
         for (size_t i = 0; i < DAFL_BATCH; i += step)
             memcpy(a + i * k, row, k * sizeof *a);
-        dafl_rows_gemm(c, a, b, DAFL_BATCH, n, k);
+        dafl_batch_gemm(c, a, b, n, k, 0.0);
         if (step == 1)
             memcpy(first, c, n * sizeof *c);
         for (size_t i = 0; i < DAFL_BATCH; i += step)

@@ -32,20 +32,20 @@ void dafl_gemm_tn(double *c, const double *a, const double *b, size_t m,
 /* c (m x n) = a b' + beta c, a: m x k, b: n x k. */
 void dafl_gemm_nt(double *c, const double *a, const double *b, size_t m,
                   size_t n, size_t k, double beta);
-/* The products whose rows keep their bits, batch by batch; m is a multiple of
- * DAFL_BATCH. c (m x n) = a b, and c = a b' + beta c. */
-void dafl_rows_gemm(double *c, const double *a, const double *b, size_t m,
-                    size_t n, size_t k);
-void dafl_rows_gemm_nt(double *c, const double *a, const double *b, size_t m,
-                       size_t n, size_t k, double beta);
+/* The products whose rows keep their bits: c (DAFL_BATCH x n) = a b + beta c,
+ * and c = a b' + beta c. */
+void dafl_batch_gemm(double *c, const double *a, const double *b, size_t n,
+                     size_t k, double beta);
+void dafl_batch_gemm_nt(double *c, const double *a, const double *b, size_t n,
+                        size_t k, double beta);
 /* Upper triangle of c (n x n) = a' a + beta c, a: k x n. */
 void dafl_syrk(double *c, const double *a, size_t n, size_t k, double beta);
 /* Upper triangle of c (n x n) += a b' + b a', a, b: n x k. */
 void dafl_syr2k(double *c, const double *a, const double *b, size_t n,
                 size_t k);
 
-/* Whether, on this CPU with this BLAS, a row of dafl_rows_gemm keeps its bits
- * at every position of a batch, tried on a few shapes. Takes milliseconds. */
+/* Whether, on this CPU with this BLAS, a row of dafl_batch_gemm keeps its bits
+ * at every position, tried on a few shapes. Takes milliseconds. */
 bool dafl_blas_rows_are_stable(void);
 
 #endif

@@ -11,10 +11,6 @@
 #include "lib/secret.h"
 #include "lib/tally.h"
 
-/* Rows a worker takes at a time, a multiple of DAFL_BATCH: enough for dsyrk to
- * run at full speed, few enough to stay in the cache. */
-#define BLOCK_ROWS (2 * (size_t)DAFL_BATCH)
-
 struct dafl_site {
     const dafl_params *params;
     dafl_pool *pool;
@@ -27,7 +23,7 @@ struct dafl_site {
     uint64_t *correct; /* per head */
 };
 
-/* One walk over the rows in blocks. */
+/* One walk over the rows, batch by batch. */
 typedef struct {
     dafl_site *site;
     const dafl_data *data;
@@ -67,23 +63,22 @@ static void round_row(walk *w, double *row, size_t n, size_t at,
         note_fault(w, at, row[bad], what);
 }
 
-/* The part of the rows that a block covers. */
+/* The rows of one batch; the rest of the batch is zeros. */
 typedef struct {
-    size_t first, n, padded;
+    size_t first, n;
 } span;
 
-static span span_of(const dafl_site *site, size_t block)
+static span span_of(const dafl_site *site, size_t batch)
 {
-    span s = {.first = block * BLOCK_ROWS};
+    span s = {.first = batch * DAFL_BATCH};
 
-    s.n = site->n - s.first < BLOCK_ROWS ? site->n - s.first : BLOCK_ROWS;
-    s.padded = (s.n + DAFL_BATCH - 1) / DAFL_BATCH * DAFL_BATCH;
+    s.n = site->n - s.first < DAFL_BATCH ? site->n - s.first : DAFL_BATCH;
     return s;
 }
 
-static void zero_rows(double *x, size_t from, size_t to, size_t cols)
+static void zero_rest(double *x, size_t n, size_t cols)
 {
-    memset(x + from * cols, 0, (to - from) * cols * sizeof *x);
+    memset(x + n * cols, 0, (DAFL_BATCH - n) * cols * sizeof *x);
 }
 
 /* rows += bias, activation, grid, kept in `keep`; padding becomes zero. */
@@ -100,21 +95,21 @@ static void activate(walk *w, double *x, span s, size_t cols,
         round_row(w, row, cols, s.first + i, what);
         dafl_rows_store(keep, row, s.first + i);
     }
-    zero_rows(x, s.n, s.padded, cols);
+    zero_rest(x, s.n, cols);
 }
 
 /* Phi_0 from the raw features. */
-static void first_block(void *ctx, unsigned worker, size_t block)
+static void first_batch(void *ctx, unsigned worker, size_t batch)
 {
     walk *w = ctx;
     dafl_site *site = w->site;
     const dafl_params *p = site->params;
-    span s = span_of(site, block);
+    span s = span_of(site, batch);
     double *x = dafl_pool_scratch(site->pool, worker);
-    double *phi = x + BLOCK_ROWS * p->features;
+    double *phi = x + DAFL_BATCH * p->features;
 
     dafl_npy_get_rows(&w->data->x, x, site->index + s.first, 0, s.n);
-    zero_rows(x, s.n, s.padded, p->features);
+    zero_rest(x, s.n, p->features);
     for (size_t i = 0; i < s.n; i++)
         for (size_t c = 0; c < p->features; c++)
             if (!isfinite(x[i * p->features + c]))
@@ -124,19 +119,19 @@ static void first_block(void *ctx, unsigned worker, size_t block)
                  "feature");
         return;
     }
-    dafl_rows_gemm(phi, x, w->projection->w, s.padded, p->width, p->features);
+    dafl_batch_gemm(phi, x, w->projection->w, p->width, p->features, 0.0);
     activate(w, phi, s, p->width, w->projection->b, DAFL_ACT_TANH, &site->phi,
              "feature");
 }
 
-static void gram_block(void *ctx, unsigned worker, size_t block)
+static void gram_batch(void *ctx, unsigned worker, size_t batch)
 {
     walk *w = ctx;
     dafl_site *site = w->site;
-    span s = span_of(site, block);
+    span s = span_of(site, batch);
     double *phi = dafl_pool_scratch(site->pool, worker);
 
-    dafl_rows_load(&site->phi, phi, s.first, s.n, s.padded);
+    dafl_rows_load(&site->phi, phi, s.first, s.n, DAFL_BATCH);
     dafl_tally_square(w->tally, worker, 0, phi, s.n);
     dafl_tally_by_label(w->tally, worker, 1, phi, site->labels + s.first, s.n);
 }
@@ -179,25 +174,25 @@ static void residual(walk *w, double *scores, span s)
     }
 }
 
-static void hidden_block(void *ctx, unsigned worker, size_t block)
+static void hidden_batch(void *ctx, unsigned worker, size_t batch)
 {
     walk *w = ctx;
     dafl_site *site = w->site;
     const dafl_params *p = site->params;
-    span s = span_of(site, block);
+    span s = span_of(site, batch);
     double *phi = dafl_pool_scratch(site->pool, worker);
-    double *f = phi + BLOCK_ROWS * p->width;
-    double *scores = f + BLOCK_ROWS * p->hidden;
+    double *f = phi + DAFL_BATCH * p->width;
+    double *scores = f + DAFL_BATCH * p->hidden;
 
-    dafl_rows_load(&site->phi, phi, s.first, s.n, s.padded);
-    dafl_rows_gemm(f, phi, w->projection->w, s.padded, p->hidden, p->width);
+    dafl_rows_load(&site->phi, phi, s.first, s.n, DAFL_BATCH);
+    dafl_batch_gemm(f, phi, w->projection->w, p->hidden, p->width, 0.0);
     activate(w, f, s, p->hidden, w->projection->b,
              p->ablate == DAFL_ABLATE_ACTIVATION ? DAFL_ACT_NONE
                                                  : p->activation,
              &site->f, "hidden feature");
     if (site->labels == NULL)
         return;
-    dafl_rows_gemm(scores, phi, w->head->w, s.padded, p->classes, p->width);
+    dafl_batch_gemm(scores, phi, w->head->w, p->classes, p->width, 0.0);
     count_correct(w, scores, s);
     if (w->tally == NULL)
         return;
@@ -206,33 +201,33 @@ static void hidden_block(void *ctx, unsigned worker, size_t block)
     dafl_tally_product(w->tally, worker, 1, f, scores, s.n);
 }
 
-static void advance_block(void *ctx, unsigned worker, size_t block)
+static void advance_batch(void *ctx, unsigned worker, size_t batch)
 {
     walk *w = ctx;
     dafl_site *site = w->site;
     const dafl_params *p = site->params;
-    span s = span_of(site, block);
+    span s = span_of(site, batch);
     double *phi = dafl_pool_scratch(site->pool, worker);
-    double *f = phi + BLOCK_ROWS * p->width;
-    double *z = f + BLOCK_ROWS * p->hidden;
-    double *zg = z + BLOCK_ROWS * w->block->rank;
+    double *f = phi + DAFL_BATCH * p->width;
+    double *z = f + DAFL_BATCH * p->hidden;
+    double *zg = z + DAFL_BATCH * w->block->rank;
     size_t r = w->block->rank;
 
-    dafl_rows_load(&site->phi, phi, s.first, s.n, s.padded);
-    dafl_rows_load(&site->f, f, s.first, s.n, s.padded);
+    dafl_rows_load(&site->phi, phi, s.first, s.n, DAFL_BATCH);
+    dafl_rows_load(&site->f, f, s.first, s.n, DAFL_BATCH);
     if (p->ablate == DAFL_ABLATE_OMEGA) {
         for (size_t i = 0; i < s.n * p->width; i++)
             phi[i] += f[i];
     } else {
-        dafl_rows_gemm(z, f, w->block->n, s.padded, r, p->hidden);
+        dafl_batch_gemm(z, f, w->block->n, r, p->hidden, 0.0);
         if (w->tally != NULL) {
             memcpy(zg, z, s.n * r * sizeof *z);
             for (size_t i = 0; i < s.n; i++)
                 round_row(w, zg + i * r, r, s.first + i, "block output");
             dafl_tally_product(w->tally, worker, 0, phi, zg, s.n);
         }
-        dafl_rows_gemm_nt(phi, z, w->head->u, s.padded, p->width, r,
-                          p->ablate == DAFL_ABLATE_SKIP ? 0.0 : 1.0);
+        dafl_batch_gemm_nt(phi, z, w->head->u, p->width, r,
+                           p->ablate == DAFL_ABLATE_SKIP ? 0.0 : 1.0);
     }
     for (size_t i = 0; i < s.n; i++) {
         double *row = phi + i * p->width;
@@ -241,17 +236,17 @@ static void advance_block(void *ctx, unsigned worker, size_t block)
     }
 }
 
-static void score_block(void *ctx, unsigned worker, size_t block)
+static void score_batch(void *ctx, unsigned worker, size_t batch)
 {
     walk *w = ctx;
     dafl_site *site = w->site;
     const dafl_params *p = site->params;
-    span s = span_of(site, block);
+    span s = span_of(site, batch);
     double *phi = dafl_pool_scratch(site->pool, worker);
-    double *scores = phi + BLOCK_ROWS * p->width;
+    double *scores = phi + DAFL_BATCH * p->width;
 
-    dafl_rows_load(&site->phi, phi, s.first, s.n, s.padded);
-    dafl_rows_gemm(scores, phi, w->head->w, s.padded, p->classes, p->width);
+    dafl_rows_load(&site->phi, phi, s.first, s.n, DAFL_BATCH);
+    dafl_batch_gemm(scores, phi, w->head->w, p->classes, p->width, 0.0);
     if (site->labels != NULL)
         count_correct(w, scores, s);
     if (w->scores != NULL)
@@ -277,14 +272,14 @@ static dafl_err explain_fault(const walk *w, dafl_why *why)
                      (unsigned)site->params->contract.q);
 }
 
-/* Walk over all blocks with `cols` doubles of scratch a row for each worker,
+/* Walk over all rows with `cols` doubles of scratch a row for each worker,
  * adding to `sum` (laid out for `kind`) unless it is NULL. */
-static dafl_err walk_blocks(walk *w, dafl_pool_fn *fn, size_t cols,
+static dafl_err walk_batches(walk *w, dafl_pool_fn *fn, size_t cols,
                             dafl_query_kind kind, dafl_sum *sum, dafl_why *why)
 {
     dafl_site *site = w->site;
-    size_t scratch = BLOCK_ROWS * cols;
-    size_t n_blocks = (site->n + BLOCK_ROWS - 1) / BLOCK_ROWS;
+    size_t scratch = DAFL_BATCH * cols;
+    size_t n_batches = (site->n + DAFL_BATCH - 1) / DAFL_BATCH;
     dafl_query query = {.kind = kind,
                         .rank = w->block == NULL ? 0 : w->block->rank};
     dafl_layout layout;
@@ -308,7 +303,7 @@ static dafl_err walk_blocks(walk *w, dafl_pool_fn *fn, size_t cols,
         w->tally = &tally;
     }
     pthread_mutex_init(&w->lock, NULL);
-    dafl_pool_run(site->pool, n_blocks, fn, w);
+    dafl_pool_run(site->pool, n_batches, fn, w);
     pthread_mutex_destroy(&w->lock);
     if (sum != NULL)
         dafl_tally_finish(&tally);
@@ -319,7 +314,7 @@ dafl_err dafl_site_gram(dafl_site *site, dafl_sum *sum, dafl_why *why)
 {
     walk w = {.site = site};
 
-    return walk_blocks(&w, gram_block, site->params->width, DAFL_QUERY_GRAM,
+    return walk_batches(&w, gram_batch, site->params->width, DAFL_QUERY_GRAM,
                        sum, why);
 }
 
@@ -332,7 +327,7 @@ dafl_err dafl_site_hidden(dafl_site *site, const dafl_head *head,
 
     if (site->layer >= p->layers)
         return DAFL_ERR_ARG;
-    DAFL_TRY(walk_blocks(&w, hidden_block, p->width + p->hidden + p->classes,
+    DAFL_TRY(walk_batches(&w, hidden_batch, p->width + p->hidden + p->classes,
                          DAFL_QUERY_RESIDUAL, sum, why));
     site->correct[site->layer] = w.correct;
     return DAFL_OK;
@@ -347,7 +342,7 @@ dafl_err dafl_site_advance(dafl_site *site, const dafl_head *head,
 
     if (site->layer >= p->layers)
         return DAFL_ERR_ARG;
-    DAFL_TRY(walk_blocks(&w, advance_block,
+    DAFL_TRY(walk_batches(&w, advance_batch,
                          p->width + p->hidden + 2 * block->rank,
                          DAFL_QUERY_INCREMENT, sum, why));
     site->layer++;
@@ -359,7 +354,7 @@ dafl_err dafl_site_score(dafl_site *site, const dafl_head *head,
 {
     walk w = {.site = site, .head = head, .scores = scores};
 
-    DAFL_TRY(walk_blocks(&w, score_block,
+    DAFL_TRY(walk_batches(&w, score_batch,
                          site->params->width + site->params->classes,
                          DAFL_QUERY_DONE, NULL, why));
     site->correct[site->layer] = w.correct;
@@ -423,7 +418,7 @@ dafl_err dafl_site_new(dafl_site **out, const dafl_params *params,
     err = site_init(site, data, index, n, why);
     w.site = site;
     if (err == DAFL_OK)
-        err = walk_blocks(&w, first_block, params->features + params->width,
+        err = walk_batches(&w, first_batch, params->features + params->width,
                           DAFL_QUERY_DONE, NULL, why);
     if (err == DAFL_OK)
         *out = site;

@@ -1,70 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
+#include "tests/check.h"
 #include "lib/file.h"
-
-static char dir[128];
-
-static const char *at(const char *name)
-{
-    static char path[512];
-
-    assert_true(snprintf(path, sizeof path, "%s/%s", dir, name) <
-                (int)sizeof path);
-    return path;
-}
-
-/* Names in the test directory, removing them if asked. */
-static size_t count_names(int remove_them)
-{
-    DIR *d = opendir(dir);
-    size_t n = 0;
-
-    assert_non_null(d);
-    for (struct dirent *e = readdir(d); e != NULL; e = readdir(d)) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-            continue;
-        n++;
-        if (remove_them)
-            (void)remove(at(e->d_name));
-    }
-    (void)closedir(d);
-    return n;
-}
-
-static int make_dir(void **state)
-{
-    const char *tmp = getenv("TMPDIR");
-
-    (void)state;
-    (void)snprintf(dir, sizeof dir, "%s/dafl-file-XXXXXX",
-                   tmp != NULL && strlen(tmp) < 100 ? tmp : "/tmp");
-    return mkdtemp(dir) == NULL;
-}
-
-static int remove_dir(void **state)
-{
-    (void)state;
-    (void)count_names(1);
-    return rmdir(dir);
-}
 
 static dafl_bytes text(const char *s)
 {
@@ -311,7 +254,7 @@ static void no_descriptor_is_left_open(void **state)
     assert_int_equal(before, after); /* the lowest free number is the same */
 }
 
-#define CASE(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
+#define CASE(f) CASE_IN_DIR(f)
 
 int main(void)
 {

@@ -1,17 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "tests/check.h"
 #include "lib/npy.h"
 
 #define HEADER(descr, order, shape) \
@@ -19,26 +9,14 @@
 #define PLAIN(descr) HEADER("'" descr "'", "False", "(2, 3)")
 #define SHAPED(shape) HEADER("'<f4'", "False", shape)
 
-static char dir[128], path[160];
+static char path[160];
 
-static int make_dir(void **state)
+static int make_path(void **state)
 {
-    const char *tmp = getenv("TMPDIR");
+    int failed = make_dir(state);
 
-    (void)state;
-    (void)snprintf(dir, sizeof dir, "%s/dafl-npy-XXXXXX",
-                   tmp != NULL && strlen(tmp) < 100 ? tmp : "/tmp");
-    if (mkdtemp(dir) == NULL)
-        return -1;
     (void)snprintf(path, sizeof path, "%s/a.npy", dir);
-    return 0;
-}
-
-static int remove_dir(void **state)
-{
-    (void)state;
-    (void)unlink(path);
-    return rmdir(dir);
+    return failed;
 }
 
 /* A file of the given version, header text and count of data bytes, in memory
@@ -626,7 +604,7 @@ static void types_have_the_names_numpy_gives_them(void **state)
     assert_int_equal(dafl_npy_type_size(DAFL_NPY_I64), 8);
 }
 
-#define CASE(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
+#define CASE(f) cmocka_unit_test_setup_teardown(f, make_path, remove_dir)
 
 int main(void)
 {
