@@ -193,10 +193,10 @@ static void print_heading(const simulation *sim)
     size_t least, most;
 
     federation_site_sizes(sim->fed, &least, &most);
-    printf("%zu rows, %zu features, %zu classes; %zu clients (%s, %zu to %zu "
+    printf("%zu rows, %zu features, %zu classes; %zu client%s (%s, %zu to %zu "
            "rows each)\n",
            sim->train.n, p->features, p->classes, sim->set.clients,
-           sim->set.partition, least, most);
+           sim->set.clients == 1 ? "" : "s", sim->set.partition, least, most);
     printf("method %s, %zu layers, widths %zu and %zu, lambda %g, gamma %g, "
            "ring %u bits\n\n",
            dafl_method_name(p->method), p->layers, p->width, p->hidden,
@@ -301,9 +301,10 @@ static void print_summary(const simulation *sim)
            isnan(last->test) ? "Training" : "Test",
            100 * (isnan(last->test) ? last->train : last->test), sim->seconds,
            up, down, cli_peak_mb());
-    printf("The server saw %zu sums of integer matrices over the clients, "
-           "never one client's.\n",
-           federation_total_queries(sim->fed));
+    if (sim->set.clients > 1)
+        printf("The server object saw %zu sums of integer matrices over the "
+               "clients, never one client's.\n",
+               federation_total_queries(sim->fed));
     if (sim->set.model != NULL)
         printf("Model: %s\n", sim->set.model);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agents/cli.h"
+#include "lib/version.h"
 
 typedef struct {
     const char *name;

@@ -62,14 +62,14 @@ dafl_err dafl_data_open(dafl_data *out, const char *features_path,
     data.classes = classes;
     err = DAFL_ERR_INPUT;
     if (data.x.n_dims != 2 || data.n == 0 || data.n > UINT32_MAX) {
-        dafl_fail(why, err,
-                  "%s: features need two dimensions and at least one row, this "
-                  "array has %u and %zu", features_path, data.x.n_dims, data.n);
+        dafl_why_set(why, "%s: features need two dimensions and at least one "
+                     "row, this array has %u and %zu", features_path,
+                     data.x.n_dims, data.n);
         goto out;
     }
     if (data.x.cols > DAFL_SIZE_MAX) {
-        dafl_fail(why, err, "%s: has %zu columns, at most %zu are supported",
-                  features_path, data.x.cols, DAFL_SIZE_MAX);
+        dafl_why_set(why, "%s: has %zu columns, at most %zu are supported",
+                     features_path, data.x.cols, DAFL_SIZE_MAX);
         goto out;
     }
     err = DAFL_OK;

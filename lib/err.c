@@ -27,17 +27,16 @@ const char *dafl_err_name(dafl_err err)
     return "unknown error";
 }
 
-dafl_err dafl_fail(dafl_why *why, dafl_err err, const char *format, ...)
+void dafl_why_set(dafl_why *why, const char *format, ...)
 {
     va_list args;
 
     if (why == NULL)
-        return err;
+        return;
     va_start(args, format);
     (void)vsnprintf(why->text, sizeof why->text, format, args);
     va_end(args);
     for (char *c = why->text; *c != '\0'; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = '?';
-    return err;
 }

@@ -27,11 +27,15 @@ typedef struct {
 /* "invalid input", "out of memory", ..: never NULL. */
 const char *dafl_err_name(dafl_err err);
 
-/* Write the reason and return `err`: `return dafl_fail(why, DAFL_ERR_INPUT,
- * "%s: not a .npy file", path)`. Control characters become '?', so a name
- * taken from a hostile file cannot write to the terminal. */
-dafl_err dafl_fail(dafl_why *why, dafl_err err, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+/* Write the reason. Control characters become '?', so a name taken from a
+ * hostile file cannot write to the terminal. */
+void dafl_why_set(dafl_why *why, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Write the reason and give back `err`: `return dafl_fail(why, DAFL_ERR_INPUT,
+ * "%s: not a .npy file", path)`. A macro, so that the reader of a call (the
+ * static analyser too) sees that the result is that error. */
+#define dafl_fail(why, err, ...) (dafl_why_set((why), __VA_ARGS__), (err))
 
 /* Return early with an error; for functions that own nothing. */
 #define DAFL_TRY(expr)               \

@@ -30,12 +30,12 @@ void dafl_model_free(dafl_model **model)
 
     if (m == NULL)
         return;
-    for (size_t t = 0; t < m->n_heads; t++) {
+    for (size_t t = 0; m->heads != NULL && t < m->n_heads; t++) {
         dafl_bulk_free(m->heads[t].u);
         dafl_bulk_free(m->heads[t].m);
         dafl_bulk_free(m->heads[t].w);
     }
-    for (size_t t = 0; t < m->n_blocks; t++)
+    for (size_t t = 0; m->blocks != NULL && t < m->n_blocks; t++)
         dafl_bulk_free(m->blocks[t].n);
     for (size_t k = 0; m->given != NULL && k <= m->params.layers; k++)
         dafl_projection_drop(&m->given[k]);

@@ -135,7 +135,7 @@ dafl_err dafl_model_save(const dafl_model *model, const char *path,
         goto out;
     err = DAFL_ERR_ARG;
     if (model->n_heads != layers + 1 || model->n_blocks != layers) {
-        dafl_fail(why, err, "%s: the model is not complete", path);
+        dafl_why_set(why, "%s: the model is not complete", path);
         goto out;
     }
     list_tensors(&l, model);

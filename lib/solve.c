@@ -120,7 +120,7 @@ dafl_err dafl_solve_ridge(double *g, double *w, size_t d, size_t k,
         goto out;
     err = DAFL_ERR_NUMERIC;
     if (!all_finite(g, d * d) || !all_finite(w, d * k) || !isfinite(lambda)) {
-        dafl_fail(why, err, "the Gram matrix is not finite");
+        dafl_why_set(why, "the Gram matrix is not finite");
         goto out;
     }
     for (size_t i = 0; i < d; i++)
@@ -154,7 +154,7 @@ dafl_err dafl_solve_factor(double *u, double *m, double *s, size_t *rank,
         goto out;
     err = DAFL_ERR_NUMERIC;
     if (info != 0) {
-        dafl_fail(why, err, "the singular value iteration did not converge");
+        dafl_why_set(why, "the singular value iteration did not converge");
         goto out;
     }
     r = 0;

@@ -85,31 +85,41 @@ static dafl_err site_risk(run *r, size_t k, double *risk, dafl_why *why)
     return err;
 }
 
+/* The trace of a sum's first part, n x n. */
+static dafl_err trace_of(const dafl_sum *sum, const dafl_layout *layout,
+                         double *trace)
+{
+    size_t n = layout->parts[0].rows;
+    double *m = dafl_bulk_alloc(n * n, sizeof *m);
+
+    if (m == NULL)
+        return DAFL_ERR_NOMEM;
+    dafl_sum_get(sum, &layout->parts[0], m);
+    for (size_t i = 0; i < n; i++)
+        *trace += m[i * n + i];
+    dafl_bulk_free(m);
+    return DAFL_OK;
+}
+
 static dafl_err look(run *r, layer_facts *facts, dafl_why *why)
 {
     const dafl_params *p = &r->model->params;
     dafl_query query = {.kind = DAFL_QUERY_GRAM};
     dafl_layout layout;
     dafl_sum sum = {0};
-    double *g = dafl_bulk_alloc(p->width * p->width, sizeof *g);
-    dafl_err err = DAFL_ERR_NOMEM;
+    dafl_err err;
 
     dafl_query_layout(&layout, p, &query);
     *facts = (layer_facts){.said = dafl_trainer_risk(r->trainer)};
-    if (g != NULL)
-        err = dafl_sum_init(&sum, layout.len, p->contract.exact);
+    err = dafl_sum_init(&sum, layout.len, p->contract.exact);
     for (size_t k = 0; err == DAFL_OK && k < r->d->n_sites; k++) {
         err = dafl_site_gram(r->sites[k], &sum, why);
         if (err == DAFL_OK)
             err = site_risk(r, k, &facts->risk, why);
     }
-    if (err == DAFL_OK) {
-        dafl_sum_get(&sum, &layout.parts[0], g);
-        for (size_t i = 0; i < p->width; i++)
-            facts->trace += g[i * p->width + i];
-    }
+    if (err == DAFL_OK)
+        err = trace_of(&sum, &layout, &facts->trace);
     dafl_sum_drop(&sum);
-    dafl_bulk_free(g);
     return err;
 }
 
@@ -133,6 +143,8 @@ static dafl_err step(run *r, layer_facts *facts, uint64_t *hash, bool *done,
     if (err == DAFL_OK)
         err = dafl_trainer_take(r->trainer, &query, &total, &r->all, why);
     *hash = hash_sum(*hash, &total);
+    if (err == DAFL_OK && facts != NULL && query.kind == DAFL_QUERY_RESIDUAL)
+        err = trace_of(&total, &layout, &facts[query.layer].pi_trace);
     dafl_sum_drop(&total);
     if (err == DAFL_OK && facts != NULL &&
         (query.kind == DAFL_QUERY_GRAM || query.kind == DAFL_QUERY_INCREMENT))

@@ -19,7 +19,9 @@ typedef struct {
 typedef struct {
     dafl_risk said;
     double risk;  /* ||Y - Phi W||^2 from the scores */
-    double trace; /* of G, from a Gram sum of its own: >= ||G||_2 */
+    /* Traces, which bound the spectral norms: of G, from a Gram sum of its
+     * own, and of Pi (0 at the last layer). */
+    double trace, pi_trace;
 } layer_facts;
 
 /* Fill `model` (new, empty). facts: layers + 1; *print becomes a hash of every

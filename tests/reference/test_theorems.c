@@ -221,13 +221,17 @@ static void assert_risk_stated(const layer_facts *f, double tolerance)
  * the least objective by tr W'E (G + lambda I)^-1 E W, at most
  * (c d eps)^2 cond ||G + lambda I|| ||W||^2; where cond is beyond 1 / (d eps) the
  * solver cuts the spectrum there, so that is below c d eps (tr G + lambda)
- * ||W||^2. Increments add as much again per layer, and evaluating the risk adds
- * c d eps (N + tr G ||W||^2). c = 4. */
+ * ||W||^2. Evaluating the risk adds c d eps (N + tr G ||W||^2). A G carried
+ * forward by increments has in it, from each block, the rounding of Z'Z = N'Pi N,
+ * c dF eps tr Pi ||N||^2 (`carried` is the sum of these without c eps). c = 4. */
 static double slack(const dafl_params *p, const layer_facts *f, size_t t,
-                    size_t n, double w2)
+                    size_t n, double w2, double carried)
 {
-    return 4 * (double)(t + 1) * (double)(p->width + p->classes) * DBL_EPSILON *
-           ((double)n + (f->trace + p->lambda) * w2);
+    double d = (double)(p->width + p->classes);
+
+    return 4 * DBL_EPSILON *
+           ((double)(t + 1) * d * ((double)n + (f->trace + p->lambda) * w2) +
+            (p->schedule == DAFL_SCHEDULE_DELTA ? carried * w2 : 0));
 }
 
 /* Theorems 2 and 3: risk + lambda ||W||^2 + gamma sum ||Omega||^2 (only the
@@ -239,11 +243,11 @@ static double assert_never_increases(const dafl_params *p, world *w,
     layer_facts facts[LAYERS_MAX + 1];
     deal d = deal_out(w, n_sites);
     dafl_model *model = train(p, w, &d, 2, facts, NULL);
-    double paid = 0, before = INFINITY, worst = 0;
+    double paid = 0, carried = 0, before = INFINITY, worst = 0;
 
     for (size_t t = 0; t <= p->layers; t++) {
         double w2 = square(model->heads[t].w, p->width * p->classes);
-        double allowed = slack(p, &facts[t], t, w->data.n, w2);
+        double allowed = slack(p, &facts[t], t, w->data.n, w2, carried);
         double now = facts[t].risk + p->lambda * w2 + paid;
         assert_true(isfinite(now));
         worst = fmax(worst, (now - before) / allowed);
@@ -254,9 +258,12 @@ static double assert_never_increases(const dafl_params *p, world *w,
             fail_msg("regularised risk %.17g stated as %.17g", now,
                      facts[t].said.regularised_risk);
         before = now;
-        if (t < p->layers)
-            paid += p->gamma * square(model->blocks[t].n,
-                                      p->hidden * model->blocks[t].rank);
+        if (t < p->layers) {
+            double n2 = square(model->blocks[t].n,
+                               p->hidden * model->blocks[t].rank);
+            paid += p->gamma * n2;
+            carried += (double)p->hidden * facts[t].pi_trace * n2;
+        }
     }
     print_message("    %.6g at layer 0, %.6g at layer %zu; largest step up %.2g "
                   "of what is allowed\n",
