@@ -138,7 +138,8 @@ void cli_progress_step(cli_progress *p, size_t done, size_t all,
     if (p->quiet || now - p->last < (p->terminal ? 0.1 : 10.0))
         return;
     p->last = now;
-    left = done == 0 ? 0 : (now - p->start) * (double)(all - done) / (double)done;
+    left =
+        done == 0 ? 0 : (now - p->start) * (double)(all - done) / (double)done;
     if (!p->terminal) {
         (void)fprintf(stderr, "%zu of %zu: %s, about %.0f s left\n", done, all,
                       what, left);

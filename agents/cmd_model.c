@@ -98,9 +98,9 @@ static dafl_err evaluate(job *j, dafl_why *why)
         double share = (double)correct / (double)j->data.n;
         if (j->json)
             (void)json_array_append_new(
-                list, json_pack("{s:I, s:I, s:f}", "layer", (json_int_t)t,
-                                "correct", (json_int_t)correct, "accuracy",
-                                share));
+                list,
+                json_pack("{s:I, s:I, s:f}", "layer", (json_int_t)t, "correct",
+                          (json_int_t)correct, "accuracy", share));
         else
             printf("layer %3zu: %6.2f%% (%llu of %zu)\n", t, 100 * share,
                    (unsigned long long)correct, j->data.n);
@@ -208,12 +208,11 @@ int cmd_evaluate(int argc, char **argv)
         {OPT_FLAG, "quiet", NULL, &j.quiet, "no progress"},
     };
     dafl_why why = {{0}};
-    int code = cli_parse("evaluate",
-                         "--model M.safetensors --features X.npy --labels y.npy",
-                         "Measure the accuracy of a model's every layer on "
-                         "labelled rows.",
-                         opts, sizeof opts / sizeof opts[0], argc, argv, NULL,
-                         0);
+    int code = cli_parse(
+        "evaluate", "--model M.safetensors --features X.npy --labels y.npy",
+        "Measure the accuracy of a model's every layer on "
+        "labelled rows.",
+        opts, sizeof opts / sizeof opts[0], argc, argv, NULL, 0);
 
     if (code >= 0)
         return code;
@@ -231,7 +230,8 @@ int cmd_predict(int argc, char **argv)
         {OPT_FLAG, "scores", NULL, &j.scores,
          "write a score for every class (float64) instead of labels\n"
          "(uint32)"},
-        {OPT_TEXT, "layer", "T", &j.layer, "stop at this layer (default: last)"},
+        {OPT_TEXT, "layer", "T", &j.layer,
+         "stop at this layer (default: last)"},
         {OPT_SIZE, "threads", "N", &j.threads, "default: all cores"},
         {OPT_FLAG, "json", NULL, &j.json, "one JSON object on stdout"},
         {OPT_FLAG, "quiet", NULL, &j.quiet, "no progress"},
@@ -260,8 +260,8 @@ static dafl_err inspect(const char *path, bool json, dafl_why *why)
     list = json_array();
     for (size_t t = 0; list != NULL && t <= p->layers; t++) {
         double norm = 0;
-        for (size_t i = 0; t < p->layers &&
-                           i < p->hidden * model->blocks[t].rank; i++)
+        for (size_t i = 0;
+             t < p->layers && i < p->hidden * model->blocks[t].rank; i++)
             norm += model->blocks[t].n[i] * model->blocks[t].n[i];
         (void)json_array_append_new(
             list, json_pack("{s:I, s:I, s:f}", "layer", (json_int_t)t, "rank",
@@ -276,16 +276,17 @@ static dafl_err inspect(const char *path, bool json, dafl_why *why)
         json_t *value;
         size_t t;
         printf("%s\n", path);
-        json_object_foreach(params, key, value) {
+        json_object_foreach(params, key, value)
+        {
             char *text = json_dumps(value, JSON_ENCODE_ANY);
             printf("  %-12s %s\n", key, text == NULL ? "?" : text);
             free(text);
         }
         printf("\nlayer  rank of W  norm of Omega\n");
-        json_array_foreach(list, t, value)
-            printf("%5zu  %9lld  %13.6g\n", t,
-                   (long long)json_integer_value(json_object_get(value, "rank")),
-                   json_real_value(json_object_get(value, "omega_norm")));
+        json_array_foreach(list, t, value) printf(
+            "%5zu  %9lld  %13.6g\n", t,
+            (long long)json_integer_value(json_object_get(value, "rank")),
+            json_real_value(json_object_get(value, "omega_norm")));
         printed = fflush(stdout) == 0;
         json_decref(params);
         json_decref(list);
@@ -306,10 +307,9 @@ int cmd_inspect(int argc, char **argv)
     };
     dafl_why why = {{0}};
     dafl_err err;
-    int code = cli_parse("inspect", "MODEL",
-                         "Show the parameters and layers of a model file.",
-                         opts, sizeof opts / sizeof opts[0], argc, argv, &path,
-                         1);
+    int code = cli_parse(
+        "inspect", "MODEL", "Show the parameters and layers of a model file.",
+        opts, sizeof opts / sizeof opts[0], argc, argv, &path, 1);
 
     if (code >= 0)
         return code;

@@ -127,8 +127,8 @@ static dafl_err check_settings(const settings *set, dafl_why *why)
         return dafl_fail(why, DAFL_ERR_INPUT,
                          "--projections: method afl has none");
     if (set->threads > 256)
-        return dafl_fail(why, DAFL_ERR_INPUT,
-                         "--threads: %zu is more than 256", set->threads);
+        return dafl_fail(why, DAFL_ERR_INPUT, "--threads: %zu is more than 256",
+                         set->threads);
     if (set->model != NULL)
         DAFL_TRY(dafl_file_check_writable(set->model, why));
     return DAFL_OK;
@@ -164,7 +164,8 @@ static dafl_err prepare(simulation *sim, dafl_why *why)
     if (sim->train.n > params.contract.n_max)
         return dafl_fail(why, DAFL_ERR_INPUT,
                          "%s: %zu rows are more than the numeric contract's "
-                         "%llu; raise --rows-max", set->features, sim->train.n,
+                         "%llu; raise --rows-max",
+                         set->features, sim->train.n,
                          (unsigned long long)params.contract.n_max);
     if (test)
         DAFL_TRY(dafl_data_open(&sim->test, set->test_features,
@@ -175,8 +176,8 @@ static dafl_err prepare(simulation *sim, dafl_why *why)
                             set->partition, &params.seed, why));
     DAFL_TRY(dafl_model_new(&sim->model, &params));
     if (set->projections != NULL)
-        DAFL_TRY(dafl_model_read_projections(sim->model, set->projections,
-                                             why));
+        DAFL_TRY(
+            dafl_model_read_projections(sim->model, set->projections, why));
     if (set->export_projections != NULL)
         DAFL_TRY(export_projections(sim->model, set->export_projections, why));
     sim->rows = calloc(params.layers + 1, sizeof *sim->rows);
@@ -403,7 +404,8 @@ int cmd_simulate(int argc, char **argv)
         {OPT_TEXT, "method", "NAME", &s->method,
          "deepafl (default), or afl: ridge regression on the features"},
         {OPT_SIZE, "layers", "T", &s->layers, "residual blocks (default 5)"},
-        {OPT_SIZE, "width", "D", &s->width, "features per layer (default 1024)"},
+        {OPT_SIZE, "width", "D", &s->width,
+         "features per layer (default 1024)"},
         {OPT_SIZE, "hidden", "DF", &s->hidden,
          "random hidden features per block (default 1024)"},
         {OPT_REAL, "lambda", "L", &s->lambda,

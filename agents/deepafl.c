@@ -54,7 +54,9 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < N_COMMANDS; i++)
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(argc - 1, argv + 1);
-    (void)fprintf(stderr, "deepafl: unknown command '%.64s'\n"
-                          "Try 'deepafl --help'.\n", argv[1]);
+    (void)fprintf(stderr,
+                  "deepafl: unknown command '%.64s'\n"
+                  "Try 'deepafl --help'.\n",
+                  argv[1]);
     return EXIT_INPUT;
 }

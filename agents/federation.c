@@ -210,10 +210,10 @@ static void found_site(void *ctx, unsigned worker, size_t k)
     founding *f = ctx;
     federation *fed = f->fed;
     dafl_why why = {{0}};
-    dafl_err err = dafl_site_new(
-        &fed->sites[k], &fed->model->params, fed->pool, f->data,
-        f->p->rows + f->p->first[k], f->p->first[k + 1] - f->p->first[k],
-        f->first, &why);
+    dafl_err err =
+        dafl_site_new(&fed->sites[k], &fed->model->params, fed->pool, f->data,
+                      f->p->rows + f->p->first[k],
+                      f->p->first[k + 1] - f->p->first[k], f->first, &why);
 
     (void)worker;
     if (err != DAFL_OK)
@@ -329,8 +329,7 @@ double federation_test_accuracy(const federation *fed, size_t layer)
 {
     if (fed->test == NULL)
         return NAN;
-    return (double)dafl_site_correct(fed->test, layer) /
-           (double)fed->test_rows;
+    return (double)dafl_site_correct(fed->test, layer) / (double)fed->test_rows;
 }
 
 void federation_site_sizes(const federation *fed, size_t *least, size_t *most)

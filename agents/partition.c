@@ -180,16 +180,18 @@ dafl_err partition_make(partition *out, const dafl_data *data, size_t n_clients,
     if (!dirichlet && !shards && strcmp(how, "iid") != 0)
         return dafl_fail(why, DAFL_ERR_INPUT,
                          "--partition: '%s' is none of iid, dirichlet:ALPHA "
-                         "(ALPHA > 0), shards:S (S a whole number)", how);
+                         "(ALPHA > 0), shards:S (S a whole number)",
+                         how);
     if (n_clients < 1 || n_clients > data->n)
         return dafl_fail(why, DAFL_ERR_INPUT,
                          "--clients: %zu clients cannot share the %zu rows of "
-                         "%s", n_clients, data->n, data->path);
+                         "%s",
+                         n_clients, data->n, data->path);
     if (shards && x * (double)n_clients > (double)data->n)
         return dafl_fail(why, DAFL_ERR_INPUT,
                          "--partition: %.0f shards for each of %zu clients "
-                         "are more than the %zu rows of %s", x, n_clients,
-                         data->n, data->path);
+                         "are more than the %zu rows of %s",
+                         x, n_clients, data->n, data->path);
     p.rows = malloc(data->n * sizeof *p.rows);
     p.first = calloc(n_clients + 1, sizeof *p.first);
     owner = malloc(data->n * sizeof *owner);

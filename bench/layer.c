@@ -50,12 +50,12 @@ static void die(const char *what, dafl_err err, const dafl_why *why)
     exit(EXIT_FAILED);
 }
 
-#define MUST(expr)                         \
-    do {                                   \
-        dafl_why why = {{0}};              \
-        dafl_err err = (expr);             \
-        if (err != DAFL_OK)                \
-            die(#expr, err, &why);         \
+#define MUST(expr)                 \
+    do {                           \
+        dafl_why why = {{0}};      \
+        dafl_err err = (expr);     \
+        if (err != DAFL_OK)        \
+            die(#expr, err, &why); \
     } while (0)
 
 static void *room(size_t n)
@@ -203,7 +203,8 @@ static void blas_batch(void *ctx, unsigned worker, size_t batch)
     double *phi = dafl_pool_scratch(y->b->pool, worker);
     double *f = phi + m * s->width, *scores = f + m * s->hidden;
     double *z = scores + m * s->classes, *pi = z + m * r;
-    double *ups = pi + s->hidden * s->hidden, *inc = ups + s->hidden * s->classes;
+    double *ups = pi + s->hidden * s->hidden,
+           *inc = ups + s->hidden * s->classes;
 
     (void)batch;
     dafl_batch_gemm(f, phi, y->proj, s->hidden, s->width, 0.0);
@@ -364,16 +365,17 @@ static bool print_result(const bench *b)
         return cli_print_json(o);
     json_decref(o);
     printf("%zu rows, widths %zu and %zu, %zu classes, %u threads, kernels "
-           "%s\n", s->rows, s->width, s->hidden, s->classes,
-           dafl_pool_size(b->pool), dafl_blas_core());
+           "%s\n",
+           s->rows, s->width, s->hidden, s->classes, dafl_pool_size(b->pool),
+           dafl_blas_core());
     printf("layer    %.3f s (hidden %.3f, advance %.3f); server %.3f s; peak "
-           "%.0f MB\n", layer, b->hidden_s, b->advance_s, b->server_s,
-           b->peak_mb);
+           "%.0f MB\n",
+           layer, b->hidden_s, b->advance_s, b->server_s, b->peak_mb);
     printf("risk     %.2f before, %.2f after\n", b->risk_before, b->risk_after);
     if (!s->only_layer)
         printf("blas     %.3f s: our layer takes %.2f x\npaper    %.3f s: our "
-               "layer is %.2f x faster\n", b->blas_s, layer / b->blas_s,
-               b->paper_s, b->paper_s / layer);
+               "layer is %.2f x faster\n",
+               b->blas_s, layer / b->blas_s, b->paper_s, b->paper_s / layer);
     return true;
 }
 

@@ -77,10 +77,12 @@ static inline exp_parts exp_of_product(double m, double n)
     double r2 = r * r;
     double r4 = r2 * r2;
     double q = fma(0x1.af389ecfd94c2p-26, r, 0x1.28917c89b4f29p-22);
-    q = fma(q, r4, cubic(r, r2, 0x1.6c16c17889ef1p-10, 0x1.a01a01a7c2efep-13,
-                         0x1.a019b9149a33bp-16, 0x1.71de0db2f6a8fp-19));
-    q = fma(q, r4, cubic(r, r2, 0x1.0000000000001p-1, 0x1.5555555555556p-3,
-                         0x1.5555555553d68p-5, 0x1.11111111109b5p-7));
+    q = fma(q, r4,
+            cubic(r, r2, 0x1.6c16c17889ef1p-10, 0x1.a01a01a7c2efep-13,
+                  0x1.a019b9149a33bp-16, 0x1.71de0db2f6a8fp-19));
+    q = fma(q, r4,
+            cubic(r, r2, 0x1.0000000000001p-1, 0x1.5555555555556p-3,
+                  0x1.5555555553d68p-5, 0x1.11111111109b5p-7));
     e.p = fma(q, r2, r);
 
     /* 2^k has k + 1023 in its exponent; `<<` drops what stood above k. */
@@ -94,7 +96,7 @@ static inline exp_parts exp_of_product(double m, double n)
  * one polynomial gives it to full precision. */
 static inline double gelu(double x)
 {
-    static const double a = 5.5; /* the polynomial is for this one */
+    static const double a = 5.5;    /* the polynomial is for this one */
     static const double end = 37.5; /* Phi(-end) = 2^-1021; beyond, 0 */
 
     double y = fabs(x);
@@ -107,14 +109,18 @@ static inline double gelu(double x)
     double t4 = t2 * t2;
     double q = cubic(t, t2, -0x1.0b0cfcc088e6cp-22, -0x1.7be1555010b28p-23,
                      0x1.280c8909c77a2p-25, 0x1.41916916d58d4p-26);
-    q = fma(q, t4, cubic(t, t2, 0x1.11e5c2f0dc423p-16, -0x1.96bdf56a25ffdp-17,
-                         0x1.d13df0c797498p-22, 0x1.8f23fc6685f2dp-20));
-    q = fma(q, t4, cubic(t, t2, 0x1.4034e7aefe22cp-9, 0x1.1ab331fb27c94p-12,
-                         -0x1.5449cc43ee834p-12, 0x1.2b8a78f72bbb1p-14));
-    q = fma(q, t4, cubic(t, t2, 0x1.be33e6eea6cf5p-3, -0x1.c15806fa6a5b2p-4,
-                         0x1.71707b537ae1bp-5, -0x1.c83edf30191c5p-7));
-    q = fma(q, t4, cubic(t, t2, 0x1.8c2b8893b5c8ep-1, -0x1.5ed05c7e41a2bp-1,
-                         0x1.1239b3f8c05b1p-1, -0x1.77dbb5cdda78dp-2));
+    q = fma(q, t4,
+            cubic(t, t2, 0x1.11e5c2f0dc423p-16, -0x1.96bdf56a25ffdp-17,
+                  0x1.d13df0c797498p-22, 0x1.8f23fc6685f2dp-20));
+    q = fma(q, t4,
+            cubic(t, t2, 0x1.4034e7aefe22cp-9, 0x1.1ab331fb27c94p-12,
+                  -0x1.5449cc43ee834p-12, 0x1.2b8a78f72bbb1p-14));
+    q = fma(q, t4,
+            cubic(t, t2, 0x1.be33e6eea6cf5p-3, -0x1.c15806fa6a5b2p-4,
+                  0x1.71707b537ae1bp-5, -0x1.c83edf30191c5p-7));
+    q = fma(q, t4,
+            cubic(t, t2, 0x1.8c2b8893b5c8ep-1, -0x1.5ed05c7e41a2bp-1,
+                  0x1.1239b3f8c05b1p-1, -0x1.77dbb5cdda78dp-2));
 
     double phi = fma(e.scale, e.p, e.scale) * (q * s);
     return pick(x < 0, 0, x) - pick(y < end, y * phi, 0);
@@ -155,9 +161,9 @@ static inline double softshrink(double x)
     return copysign(pick(m <= 0, 0, m), x);
 }
 
-#define EACH(f)                      \
-    for (size_t i = 0; i < n; i++)   \
-        x[i] = f(x[i])
+#define EACH(f)                    \
+    for (size_t i = 0; i < n; i++) \
+    x[i] = f(x[i])
 
 void dafl_activation_apply(dafl_activation act, double *x, size_t n)
 {
@@ -187,12 +193,9 @@ void dafl_activation_apply(dafl_activation act, double *x, size_t n)
 }
 
 static const char *const names[DAFL_ACT_COUNT] = {
-    [DAFL_ACT_GELU] = "gelu",
-    [DAFL_ACT_RELU] = "relu",
-    [DAFL_ACT_LEAKYRELU] = "leakyrelu",
-    [DAFL_ACT_TANH] = "tanh",
-    [DAFL_ACT_HARDSWISH] = "hardswish",
-    [DAFL_ACT_SOFTSHRINK] = "softshrink",
+    [DAFL_ACT_GELU] = "gelu",           [DAFL_ACT_RELU] = "relu",
+    [DAFL_ACT_LEAKYRELU] = "leakyrelu", [DAFL_ACT_TANH] = "tanh",
+    [DAFL_ACT_HARDSWISH] = "hardswish", [DAFL_ACT_SOFTSHRINK] = "softshrink",
     [DAFL_ACT_NONE] = "none",
 };
 

@@ -10,9 +10,9 @@
 #include "lib/err.h"
 
 typedef enum {
-    DAFL_ACT_GELU,       /* x Phi(x), exact (erf), not the tanh approximation */
-    DAFL_ACT_RELU,       /* max(x, 0) */
-    DAFL_ACT_LEAKYRELU,  /* x if x > 0, else x / 100 */
+    DAFL_ACT_GELU,      /* x Phi(x), exact (erf), not the tanh approximation */
+    DAFL_ACT_RELU,      /* max(x, 0) */
+    DAFL_ACT_LEAKYRELU, /* x if x > 0, else x / 100 */
     DAFL_ACT_TANH,
     DAFL_ACT_HARDSWISH,  /* x clip(x + 3, 0, 6) / 6 */
     DAFL_ACT_SOFTSHRINK, /* sign(x) max(|x| - 1/2, 0) */

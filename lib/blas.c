@@ -132,8 +132,8 @@ static bool rows_stable_at(double *work, size_t k, size_t n)
 
 bool dafl_blas_rows_are_stable(void)
 {
-    static const size_t shapes[][2] = {{64, 256}, {513, 10}, {300, 257},
-                                       {99, 333}, {512, 100}};
+    static const size_t shapes[][2] = {
+        {64, 256}, {513, 10}, {300, 257}, {99, 333}, {512, 100}};
     const size_t most = DAFL_BATCH * 846 + 300 * 257 + 846;
     double *work = dafl_bulk_alloc(most, sizeof *work);
     bool stable = work != NULL;

@@ -17,7 +17,8 @@ static dafl_err read_labels(dafl_data *data, const dafl_npy *npy,
     if (npy->cols != 1)
         return dafl_fail(why, DAFL_ERR_INPUT,
                          "%s: labels are one number a row, this array has %zu "
-                         "columns", path, npy->cols);
+                         "columns",
+                         path, npy->cols);
     if (npy->rows != data->n)
         return dafl_fail(why, DAFL_ERR_INPUT,
                          "%s: has %zu labels, %s has %zu rows", path, npy->rows,
@@ -30,11 +31,12 @@ static dafl_err read_labels(dafl_data *data, const dafl_npy *npy,
         if (dafl_npy_get_int(npy, &v, i) != DAFL_OK)
             return dafl_fail(why, DAFL_ERR_INPUT,
                              "%s: labels must be integers, these are %s; save "
-                             "them with astype(numpy.int64)", path,
-                             dafl_npy_type_name(npy->type));
+                             "them with astype(numpy.int64)",
+                             path, dafl_npy_type_name(npy->type));
         if (v < 0 || (uint64_t)v >= most)
             return dafl_fail(why, DAFL_ERR_INPUT,
-                             "%s: label %" PRId64 " in row %zu is not in 0..%zu",
+                             "%s: label %" PRId64
+                             " in row %zu is not in 0..%zu",
                              path, v, i, most - 1);
         data->y[i] = (uint32_t)v;
         largest = v > largest ? v : largest;
@@ -62,9 +64,10 @@ dafl_err dafl_data_open(dafl_data *out, const char *features_path,
     data.classes = classes;
     err = DAFL_ERR_INPUT;
     if (data.x.n_dims != 2 || data.n == 0 || data.n > UINT32_MAX) {
-        dafl_why_set(why, "%s: features need two dimensions and at least one "
-                     "row, this array has %u and %zu", features_path,
-                     data.x.n_dims, data.n);
+        dafl_why_set(why,
+                     "%s: features need two dimensions and at least one "
+                     "row, this array has %u and %zu",
+                     features_path, data.x.n_dims, data.n);
         goto out;
     }
     if (data.x.cols > DAFL_SIZE_MAX) {

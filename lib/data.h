@@ -10,8 +10,8 @@
 #include "lib/npy.h"
 
 typedef struct {
-    char *path; /* of the features, for messages */
-    dafl_npy x; /* n x features */
+    char *path;  /* of the features, for messages */
+    dafl_npy x;  /* n x features */
     uint32_t *y; /* n labels, or NULL */
     size_t n;
     size_t classes; /* largest label + 1, or what the caller said */

@@ -38,11 +38,11 @@ void dafl_why_set(dafl_why *why, const char *format, ...)
 #define dafl_fail(why, err, ...) (dafl_why_set((why), __VA_ARGS__), (err))
 
 /* Return early with an error; for functions that own nothing. */
-#define DAFL_TRY(expr)               \
-    do {                             \
-        dafl_err try_err_ = (expr);  \
-        if (try_err_ != DAFL_OK)     \
-            return try_err_;         \
+#define DAFL_TRY(expr)              \
+    do {                            \
+        dafl_err try_err_ = (expr); \
+        if (try_err_ != DAFL_OK)    \
+            return try_err_;        \
     } while (0)
 
 #endif

@@ -14,8 +14,8 @@ dafl_err dafl_contract_derive(dafl_contract *c, dafl_why *why)
         return DAFL_OK;
     }
     if (c->s < 1 || c->s > 24)
-        return dafl_fail(why, DAFL_ERR_INPUT,
-                         "grid of %u bits: choose 1 to 24", c->s);
+        return dafl_fail(why, DAFL_ERR_INPUT, "grid of %u bits: choose 1 to 24",
+                         c->s);
     if (c->q < 1 || c->q > 65536)
         return dafl_fail(why, DAFL_ERR_INPUT,
                          "largest magnitude %" PRIu32 ": choose 1 to 65536",
@@ -25,7 +25,8 @@ dafl_err dafl_contract_derive(dafl_contract *c, dafl_why *why)
     if ((uint64_t)c->q << c->s > (uint64_t)1 << 26)
         return dafl_fail(why, DAFL_ERR_INPUT,
                          "magnitude %" PRIu32 " on a grid of %u bits: products "
-                         "are not exact beyond 26 bits in all", c->q, c->s);
+                         "are not exact beyond 26 bits in all",
+                         c->q, c->s);
     if (c->n_max < 1 || c->n_max > (uint64_t)1 << 40)
         return dafl_fail(why, DAFL_ERR_INPUT,
                          "n_max %" PRIu64 ": choose 1 to 2^40", c->n_max);

@@ -13,11 +13,11 @@
 #include "lib/err.h"
 
 typedef struct {
-    bool exact;      /* false: no grid, plain doubles; for comparisons only */
-    unsigned s;      /* grid step 2^-s, 1..24 */
-    uint32_t q;      /* largest magnitude, 1..65536 */
-    uint64_t n_max;  /* most rows over all sites */
-    unsigned w;      /* ring width in bits, derived: 32, 40, 48, 56 or 64 */
+    bool exact;     /* false: no grid, plain doubles; for comparisons only */
+    unsigned s;     /* grid step 2^-s, 1..24 */
+    uint32_t q;     /* largest magnitude, 1..65536 */
+    uint64_t n_max; /* most rows over all sites */
+    unsigned w;     /* ring width in bits, derived: 32, 40, 48, 56 or 64 */
 } dafl_contract;
 
 #define DAFL_CONTRACT_DEFAULT \

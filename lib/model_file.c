@@ -177,7 +177,8 @@ static dafl_err get_u64(const source *s, const char *key, uint64_t max,
         v > max)
         return dafl_fail(s->why, DAFL_ERR_INPUT,
                          "%s: metadata '%s' is '%s', not a number up to "
-                         "%" PRIu64, s->path, key, value, max);
+                         "%" PRIu64,
+                         s->path, key, value, max);
     *out = v;
     return DAFL_OK;
 }
@@ -220,7 +221,8 @@ static dafl_err read_contract(const source *s, dafl_contract *c)
     if (c->w != w)
         return dafl_fail(s->why, DAFL_ERR_INPUT,
                          "%s: the numeric contract implies a ring of %u bits, "
-                         "the file says %" PRIu64, s->path, c->w, w);
+                         "the file says %" PRIu64,
+                         s->path, c->w, w);
     return DAFL_OK;
 }
 
@@ -231,8 +233,8 @@ static dafl_err read_params(const source *s, dafl_params *p)
     *p = (dafl_params){0};
     DAFL_TRY(get_text(s, "format", &value));
     if (strcmp(value, FORMAT) != 0)
-        return dafl_fail(s->why, DAFL_ERR_INPUT,
-                         "%s: format '%s' is not %s", s->path, value, FORMAT);
+        return dafl_fail(s->why, DAFL_ERR_INPUT, "%s: format '%s' is not %s",
+                         s->path, value, FORMAT);
     DAFL_TRY(get_text(s, "method", &value));
     DAFL_TRY(dafl_method_parse(&p->method, value, s->why));
     DAFL_TRY(get_size(s, "features", &p->features));
@@ -292,7 +294,8 @@ static dafl_err read_layer(const source *s, dafl_model *model, size_t t)
     if (rank > most)
         return dafl_fail(s->why, DAFL_ERR_INPUT,
                          "%s: tensor '%s' has %zu columns, at most %zu are "
-                         "possible", s->path, name, rank, most);
+                         "possible",
+                         s->path, name, rank, most);
     DAFL_TRY(get_tensor(s, name, p->width, rank, &u));
     (void)snprintf(name, sizeof name, "M.%zu", t);
     DAFL_TRY(get_tensor(s, name, rank, p->classes, &m));

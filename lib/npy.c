@@ -321,8 +321,8 @@ dafl_err dafl_npy_parse(dafl_npy *out, dafl_bytes file, const char *name,
         return dafl_fail(why, DAFL_ERR_INPUT,
                          "%s: is %s: %zu x %zu elements of %s take %zu bytes, "
                          "but %zu follow the header",
-                         name, have < want ? "cut short" : "too long",
-                         npy.rows, npy.cols, types[npy.type].name, want, have);
+                         name, have < want ? "cut short" : "too long", npy.rows,
+                         npy.cols, types[npy.type].name, want, have);
     *out = npy;
     return DAFL_OK;
 }
@@ -396,16 +396,15 @@ static void widen_f16(double *out, const uint8_t *src, size_t n)
     }
 }
 
-#define WIDEN(ctype)                                   \
-    for (size_t i = 0; i < n; i++) {                   \
-        ctype v;                                       \
-        memcpy(&v, src + i * sizeof v, sizeof v);      \
-        out[i] = (double)v;                            \
-    }                                                  \
+#define WIDEN(ctype)                              \
+    for (size_t i = 0; i < n; i++) {              \
+        ctype v;                                  \
+        memcpy(&v, src + i * sizeof v, sizeof v); \
+        out[i] = (double)v;                       \
+    }                                             \
     break
 
-static void widen(double *out, dafl_npy_type type, const uint8_t *src,
-                  size_t n)
+static void widen(double *out, dafl_npy_type type, const uint8_t *src, size_t n)
 {
     switch (type) {
     case DAFL_NPY_F16:
@@ -494,8 +493,8 @@ dafl_err dafl_npy_write(const char *path, dafl_npy_type type, unsigned n_dims,
     len += (size_t)snprintf(head + len, sizeof head - len,
                             "{'descr': '%c%c%u', 'fortran_order': False, "
                             "'shape': %s, }",
-                            types[type].size == 1 ? '|' : '<',
-                            types[type].kind, types[type].size, shape);
+                            types[type].size == 1 ? '|' : '<', types[type].kind,
+                            types[type].size, shape);
     padded = (len + 1 + 63) / 64 * 64;
     assert(padded <= sizeof head);
     memset(head + len, ' ', padded - len);

@@ -106,7 +106,8 @@ dafl_err dafl_params_check(dafl_params *p, dafl_why *why)
     DAFL_TRY(check_penalty("lambda", p->lambda, why));
     DAFL_TRY(check_penalty("gamma", p->gamma, why));
     if ((p->ablate == DAFL_ABLATE_PROJECTION ||
-         p->ablate == DAFL_ABLATE_OMEGA) && p->width != p->hidden)
+         p->ablate == DAFL_ABLATE_OMEGA) &&
+        p->width != p->hidden)
         return dafl_fail(why, DAFL_ERR_INPUT,
                          "ablation of %s needs equal widths, not %zu and %zu",
                          dafl_ablation_name(p->ablate), p->width, p->hidden);

@@ -14,7 +14,7 @@
 #include "lib/stream.h"
 
 #define DAFL_SIZE_MAX ((size_t)65536) /* widths and classes */
-#define DAFL_LAYERS_MAX ((size_t)1024)
+#define DAFL_LAYERS_MAX ((size_t)512)
 
 typedef enum {
     DAFL_METHOD_DEEPAFL,

@@ -68,8 +68,8 @@ dafl_err dafl_projection_draw(dafl_projection *out, const dafl_params *p,
         for (size_t i = 0; i < m.in; i++)
             m.w[i * m.out + i] = 1.0;
     } else {
-        dafl_stream_uniform(m.w, m.in * m.out, &p->seed,
-                            DAFL_STREAM_PROJECTION, 2 * k, bound);
+        dafl_stream_uniform(m.w, m.in * m.out, &p->seed, DAFL_STREAM_PROJECTION,
+                            2 * k, bound);
         dafl_stream_uniform(m.b, m.out, &p->seed, DAFL_STREAM_PROJECTION,
                             2 * k + 1, bound);
     }

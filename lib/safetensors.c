@@ -57,8 +57,8 @@ static dafl_err add_entry(json_t *object, json_t *entry,
     if (name[0] == '\0')
         err = dafl_fail(why, err, "%s: a name is empty", path);
     else if (json_object_get(object, name) != NULL)
-        err = dafl_fail(why, err, "%s: the name '%s' is used twice", path,
-                        name);
+        err =
+            dafl_fail(why, err, "%s: the name '%s' is used twice", path, name);
     else if (entry == NULL || json_object_update(object, entry) != 0)
         err = fail_nomem(why, path);
     else
@@ -67,9 +67,8 @@ static dafl_err add_entry(json_t *object, json_t *entry,
     return err;
 }
 
-static dafl_err add_tensor(json_t *header, size_t *end,
-                           const dafl_st_tensor *t, const char *path,
-                           dafl_why *why)
+static dafl_err add_tensor(json_t *header, size_t *end, const dafl_st_tensor *t,
+                           const char *path, dafl_why *why)
 {
     json_error_t error;
     json_t *entry = NULL;
@@ -77,8 +76,10 @@ static dafl_err add_tensor(json_t *header, size_t *end,
 
     if (t->n_dims < 1 || t->n_dims > 2 || (t->n_dims == 1 && t->cols != 1) ||
         !matrix_len(&len, t->rows, t->cols) || len > PTRDIFF_MAX - *end)
-        return dafl_fail(why, DAFL_ERR_ARG, "%s: no tensor has the shape of "
-                         "'%s'", path, t->name);
+        return dafl_fail(why, DAFL_ERR_ARG,
+                         "%s: no tensor has the shape of "
+                         "'%s'",
+                         path, t->name);
     if (strcmp(t->name, META) == 0)
         return dafl_fail(why, DAFL_ERR_ARG, "%s: no tensor has the name '%s'",
                          path, META);
@@ -87,8 +88,8 @@ static dafl_err add_tensor(json_t *header, size_t *end,
                          "data_offsets", (json_int_t)begin, (json_int_t)*end,
                          "dtype", "F64", "shape", (json_int_t)t->rows);
     if (entry != NULL && t->n_dims == 2) {
-        json_t *shape = json_object_get(json_object_get(entry, t->name),
-                                        "shape");
+        json_t *shape =
+            json_object_get(json_object_get(entry, t->name), "shape");
 
         if (json_array_append_new(shape, json_integer((json_int_t)t->cols))) {
             json_decref(entry);
@@ -108,9 +109,10 @@ static dafl_err dump_header(dafl_bytes *out, const json_t *header,
     uint8_t *head = NULL;
 
     if (padded > DAFL_ST_HEADER_MAX)
-        return dafl_fail(why, DAFL_ERR_ARG, "%s: the names and metadata take "
-                         "%zu bytes, at most %zu are read back", path, padded,
-                         DAFL_ST_HEADER_MAX);
+        return dafl_fail(why, DAFL_ERR_ARG,
+                         "%s: the names and metadata take "
+                         "%zu bytes, at most %zu are read back",
+                         path, padded, DAFL_ST_HEADER_MAX);
     head = malloc(LEN_BYTES + padded);
     if (head == NULL || len == 0 ||
         json_dumpb(header, (char *)head + LEN_BYTES, len, flags) != len) {
@@ -135,8 +137,10 @@ dafl_err dafl_st_write(const char *path, const dafl_st_tensor *tensors,
     size_t end = 0;
 
     if (n > DAFL_ST_TENSORS_MAX) {
-        err = dafl_fail(why, DAFL_ERR_ARG, "%s: has %zu tensors, at most %zu "
-                        "are read back", path, n, DAFL_ST_TENSORS_MAX);
+        err = dafl_fail(why, DAFL_ERR_ARG,
+                        "%s: has %zu tensors, at most %zu "
+                        "are read back",
+                        path, n, DAFL_ST_TENSORS_MAX);
         goto out;
     }
     parts = calloc(n + 1, sizeof *parts);
@@ -145,8 +149,8 @@ dafl_err dafl_st_write(const char *path, const dafl_st_tensor *tensors,
         goto out;
     }
     for (size_t i = 0; i < n_meta; i++) {
-        json_t *entry = json_pack_ex(&error, 0, "{s:s}", meta[i].key,
-                                     meta[i].value);
+        json_t *entry =
+            json_pack_ex(&error, 0, "{s:s}", meta[i].key, meta[i].value);
 
         err = add_entry(strings, entry, &error, meta[i].key, path, why);
         if (err != DAFL_OK)
@@ -162,8 +166,8 @@ dafl_err dafl_st_write(const char *path, const dafl_st_tensor *tensors,
         err = add_tensor(header, &end, &tensors[i], path, why);
         if (err != DAFL_OK)
             goto out;
-        parts[i + 1] = (dafl_bytes){(const uint8_t *)tensors[i].data,
-                                    end - begin};
+        parts[i + 1] =
+            (dafl_bytes){(const uint8_t *)tensors[i].data, end - begin};
     }
     err = dump_header(&head, header, path, why);
     if (err != DAFL_OK)
@@ -263,7 +267,8 @@ static dafl_err parse_tensors(dafl_st *st, size_t data_len, const char *name,
         err = fail_nomem(why, name);
         goto out;
     }
-    json_object_foreach(st->header, key, value) {
+    json_object_foreach(st->header, key, value)
+    {
         const char *problem = NULL;
 
         if (strcmp(key, META) == 0)
@@ -285,20 +290,20 @@ static dafl_err parse_tensors(dafl_st *st, size_t data_len, const char *name,
     qsort(entries, st->n, sizeof *entries, compare_entries);
     for (size_t i = 0; i < st->n; i++) {
         if (entries[i].begin != end) {
-            err = dafl_fail(why, err, "%s: tensor '%.100s' %s", name,
-                            entries[i].key,
-                            entries[i].begin < end
-                                ? "overlaps the one before it"
-                                : "leaves a gap before it");
+            err = dafl_fail(
+                why, err, "%s: tensor '%.100s' %s", name, entries[i].key,
+                entries[i].begin < end ? "overlaps the one before it"
+                                       : "leaves a gap before it");
             goto out;
         }
         end = entries[i].end;
         st->tensors[i] = entries[i].tensor;
     }
     if (end != data_len) {
-        err = dafl_fail(why, err, "%s: is %s: its tensors take %zu bytes, but "
-                        "%zu follow the header", name,
-                        data_len < end ? "cut short" : "too long", end,
+        err = dafl_fail(why, err,
+                        "%s: is %s: its tensors take %zu bytes, but "
+                        "%zu follow the header",
+                        name, data_len < end ? "cut short" : "too long", end,
                         data_len);
         goto out;
     }
@@ -316,16 +321,21 @@ static dafl_err parse_meta(dafl_st *st, const char *name, dafl_why *why)
     if (meta == NULL)
         return DAFL_OK;
     if (!json_is_object(meta))
-        return dafl_fail(why, DAFL_ERR_INPUT, "%s: the metadata is not a map "
-                         "of strings", name);
+        return dafl_fail(why, DAFL_ERR_INPUT,
+                         "%s: the metadata is not a map "
+                         "of strings",
+                         name);
     st->meta = calloc(json_object_size(meta) + 1, sizeof *st->meta);
     if (st->meta == NULL)
         return fail_nomem(why, name);
-    json_object_foreach(meta, key, value) {
+    json_object_foreach(meta, key, value)
+    {
         if (key[0] == '\0' || !json_is_string(value))
-            return dafl_fail(why, DAFL_ERR_INPUT, "%s: the metadata '%.100s' "
-                             "%s", name, key, key[0] == '\0'
-                             ? "has no name" : "is not a string");
+            return dafl_fail(
+                why, DAFL_ERR_INPUT,
+                "%s: the metadata '%.100s' "
+                "%s",
+                name, key, key[0] == '\0' ? "has no name" : "is not a string");
         st->meta[st->n_meta++] = (dafl_st_meta){key, json_string_value(value)};
     }
     return DAFL_OK;
@@ -338,20 +348,27 @@ static dafl_err get_header_len(size_t *out, dafl_bytes file, const char *name,
     uint64_t len = 0;
 
     if (file.len < LEN_BYTES)
-        return dafl_fail(why, DAFL_ERR_INPUT, "%s: is cut short within its "
-                         "header", name);
+        return dafl_fail(why, DAFL_ERR_INPUT,
+                         "%s: is cut short within its "
+                         "header",
+                         name);
     for (unsigned i = LEN_BYTES; i-- > 0;)
         len = len << 8 | file.ptr[i];
     if (len > DAFL_ST_HEADER_MAX)
-        return dafl_fail(why, DAFL_ERR_INPUT, "%s: is not a safetensors file, "
-                         "or has a header above %zu bytes", name,
-                         DAFL_ST_HEADER_MAX);
+        return dafl_fail(why, DAFL_ERR_INPUT,
+                         "%s: is not a safetensors file, "
+                         "or has a header above %zu bytes",
+                         name, DAFL_ST_HEADER_MAX);
     if (len > file.len - LEN_BYTES)
-        return dafl_fail(why, DAFL_ERR_INPUT, "%s: is cut short within its "
-                         "header", name);
+        return dafl_fail(why, DAFL_ERR_INPUT,
+                         "%s: is cut short within its "
+                         "header",
+                         name);
     if (len == 0 || file.ptr[LEN_BYTES] != '{')
-        return dafl_fail(why, DAFL_ERR_INPUT, "%s: is not a safetensors file: "
-                         "its header is no JSON object", name);
+        return dafl_fail(why, DAFL_ERR_INPUT,
+                         "%s: is not a safetensors file: "
+                         "its header is no JSON object",
+                         name);
     *out = (size_t)len;
     return DAFL_OK;
 }
@@ -374,8 +391,10 @@ dafl_err dafl_st_parse(dafl_st **out, dafl_bytes file, const char *name,
     if (st->header == NULL) {
         if (error.text[0] == '\0') /* jansson's parser, out of memory */
             goto nomem;
-        err = dafl_fail(why, DAFL_ERR_INPUT, "%s: its header is not valid "
-                        "JSON: %s", name, error.text);
+        err = dafl_fail(why, DAFL_ERR_INPUT,
+                        "%s: its header is not valid "
+                        "JSON: %s",
+                        name, error.text);
         goto out;
     }
     err = parse_tensors(st, data_len, name, why);

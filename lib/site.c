@@ -266,16 +266,16 @@ static dafl_err explain_fault(const walk *w, dafl_why *why)
     return dafl_fail(why, DAFL_ERR_INPUT,
                      "%s: row %u: the %s %.6g at layer %zu is beyond the "
                      "largest magnitude %u of the numeric contract; scale the "
-                     "data or raise the magnitude", site->name,
-                     (unsigned)site->index[w->fault_row], w->fault_what,
-                     w->fault_value, site->layer,
+                     "data or raise the magnitude",
+                     site->name, (unsigned)site->index[w->fault_row],
+                     w->fault_what, w->fault_value, site->layer,
                      (unsigned)site->params->contract.q);
 }
 
 /* Walk over all rows with `cols` doubles of scratch a row for each worker,
  * adding to `sum` (laid out for `kind`) unless it is NULL. */
 static dafl_err walk_batches(walk *w, dafl_pool_fn *fn, size_t cols,
-                            dafl_query_kind kind, dafl_sum *sum, dafl_why *why)
+                             dafl_query_kind kind, dafl_sum *sum, dafl_why *why)
 {
     dafl_site *site = w->site;
     size_t scratch = DAFL_BATCH * cols;
@@ -290,8 +290,9 @@ static dafl_err walk_batches(walk *w, dafl_pool_fn *fn, size_t cols,
     if (sum != NULL && (sum->len != layout.len || site->labels == NULL))
         return DAFL_ERR_ARG;
     DAFL_TRY(dafl_pool_reserve(
-        site->pool, (scratch + (sum == NULL ? 0 : dafl_tally_scratch(&layout))) *
-                        sizeof(double)));
+        site->pool,
+        (scratch + (sum == NULL ? 0 : dafl_tally_scratch(&layout))) *
+            sizeof(double)));
     if (sum != NULL) {
         DAFL_TRY(dafl_tally_init(&tally, &site->params->contract, &layout, sum,
                                  dafl_pool_size(site->pool)));
@@ -315,7 +316,7 @@ dafl_err dafl_site_gram(dafl_site *site, dafl_sum *sum, dafl_why *why)
     walk w = {.site = site};
 
     return walk_batches(&w, gram_batch, site->params->width, DAFL_QUERY_GRAM,
-                       sum, why);
+                        sum, why);
 }
 
 dafl_err dafl_site_hidden(dafl_site *site, const dafl_head *head,
@@ -328,7 +329,7 @@ dafl_err dafl_site_hidden(dafl_site *site, const dafl_head *head,
     if (site->layer >= p->layers)
         return DAFL_ERR_ARG;
     DAFL_TRY(walk_batches(&w, hidden_batch, p->width + p->hidden + p->classes,
-                         DAFL_QUERY_RESIDUAL, sum, why));
+                          DAFL_QUERY_RESIDUAL, sum, why));
     site->correct[site->layer] = w.correct;
     return DAFL_OK;
 }
@@ -343,20 +344,20 @@ dafl_err dafl_site_advance(dafl_site *site, const dafl_head *head,
     if (site->layer >= p->layers)
         return DAFL_ERR_ARG;
     DAFL_TRY(walk_batches(&w, advance_batch,
-                         p->width + p->hidden + 2 * block->rank,
-                         DAFL_QUERY_INCREMENT, sum, why));
+                          p->width + p->hidden + 2 * block->rank,
+                          DAFL_QUERY_INCREMENT, sum, why));
     site->layer++;
     return DAFL_OK;
 }
 
-dafl_err dafl_site_score(dafl_site *site, const dafl_head *head,
-                         double *scores, dafl_why *why)
+dafl_err dafl_site_score(dafl_site *site, const dafl_head *head, double *scores,
+                         dafl_why *why)
 {
     walk w = {.site = site, .head = head, .scores = scores};
 
     DAFL_TRY(walk_batches(&w, score_batch,
-                         site->params->width + site->params->classes,
-                         DAFL_QUERY_DONE, NULL, why));
+                          site->params->width + site->params->classes,
+                          DAFL_QUERY_DONE, NULL, why));
     site->correct[site->layer] = w.correct;
     return DAFL_OK;
 }
@@ -386,7 +387,8 @@ static dafl_err site_init(dafl_site *site, const dafl_data *data,
         if (site->labels != NULL && site->labels[i] >= p->classes)
             return dafl_fail(why, DAFL_ERR_INPUT,
                              "%s: row %u has label %u, the model has %zu "
-                             "classes", data->path, (unsigned)site->index[i],
+                             "classes",
+                             data->path, (unsigned)site->index[i],
                              (unsigned)site->labels[i], p->classes);
     }
     DAFL_TRY(dafl_rows_init(&site->phi, &p->contract, n, p->width));
@@ -419,7 +421,7 @@ dafl_err dafl_site_new(dafl_site **out, const dafl_params *params,
     w.site = site;
     if (err == DAFL_OK)
         err = walk_batches(&w, first_batch, params->features + params->width,
-                          DAFL_QUERY_DONE, NULL, why);
+                           DAFL_QUERY_DONE, NULL, why);
     if (err == DAFL_OK)
         *out = site;
     else

@@ -37,8 +37,8 @@ static double max_abs(const double *x, size_t n)
  * eigenvalues, ascending. */
 static dafl_err eigen(double *a, double *l, size_t d, dafl_why *why)
 {
-    lapack_int info = LAPACKE_dsyevd(LAPACK_COL_MAJOR, 'V', UPLO,
-                                     (lapack_int)d, a, (lapack_int)d, l);
+    lapack_int info = LAPACKE_dsyevd(LAPACK_COL_MAJOR, 'V', UPLO, (lapack_int)d,
+                                     a, (lapack_int)d, l);
 
     if (info == 0)
         return DAFL_OK;
@@ -158,8 +158,7 @@ dafl_err dafl_solve_factor(double *u, double *m, double *s, size_t *rank,
         goto out;
     }
     r = 0;
-    while (r < full &&
-           s[r] > (double)(d > k ? d : k) * DBL_EPSILON * s[0])
+    while (r < full && s[r] > (double)(d > k ? d : k) * DBL_EPSILON * s[0])
         r++;
     for (size_t j = 0; j < r; j++)
         for (size_t c = 0; c < k; c++)

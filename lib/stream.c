@@ -54,7 +54,8 @@ dafl_err dafl_seed_parse(dafl_seed *out, const char *text, dafl_why *why)
             bin_len != sizeof seed.b)
             return dafl_fail(why, DAFL_ERR_INPUT,
                              "seed '%s' has characters that are not "
-                             "hexadecimal digits", text);
+                             "hexadecimal digits",
+                             text);
         *out = seed;
         return DAFL_OK;
     }
@@ -63,7 +64,8 @@ dafl_err dafl_seed_parse(dafl_seed *out, const char *text, dafl_why *why)
     if (n == 0 || text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0)
         return dafl_fail(why, DAFL_ERR_INPUT,
                          "seed '%s' is neither a number below 2^64 nor 64 "
-                         "hexadecimal digits", text);
+                         "hexadecimal digits",
+                         text);
     store64_le(seed.b, v);
     *out = seed;
     return DAFL_OK;

@@ -14,7 +14,7 @@ struct dafl_trainer {
     size_t layer;
     uint64_t rows;
     dafl_set census, base, residual; /* cohorts of n, of G and of Pi */
-    double *g, *ht;    /* d x d symmetric, C x d (H') */
+    double *g, *ht;                  /* d x d symmetric, C x d (H') */
     double *zz, *nups; /* N'Pi N (r x r), N'Upsilon (r x C): the newest block */
     double *s;         /* singular values of the newest head */
     double penalty;    /* gamma sum ||Omega||^2 so far */
@@ -69,7 +69,8 @@ void dafl_trainer_next(const dafl_trainer *t, dafl_query *out,
 {
     const dafl_params *p = &t->model->params;
     bool delta = p->schedule == DAFL_SCHEDULE_DELTA &&
-                 p->ablate != DAFL_ABLATE_SKIP && p->ablate != DAFL_ABLATE_OMEGA;
+                 p->ablate != DAFL_ABLATE_SKIP &&
+                 p->ablate != DAFL_ABLATE_OMEGA;
 
     *out = (dafl_query){.kind = t->stage, .layer = t->layer};
     if (t->stage == DAFL_QUERY_GRAM && t->layer > 0 && delta &&
@@ -158,7 +159,8 @@ static dafl_err take_census(dafl_trainer *t, const dafl_sum *sum,
     if (rows < 1 || rows > (double)t->model->params.contract.n_max)
         return dafl_fail(why, DAFL_ERR_INPUT,
                          "the sites have %.0f rows together, the numeric "
-                         "contract allows 1 to %llu", rows,
+                         "contract allows 1 to %llu",
+                         rows,
                          (unsigned long long)t->model->params.contract.n_max);
     t->rows = (uint64_t)rows;
     dafl_set_copy(&t->census, cohort);
