@@ -138,6 +138,7 @@ bool dafl_blas_rows_are_stable(void)
     double *work = dafl_bulk_alloc(most, sizeof *work);
     bool stable = work != NULL;
 
+    dafl_blas_single_thread();
     for (size_t i = 0; stable && i < sizeof shapes / sizeof shapes[0]; i++)
         stable = rows_stable_at(work, shapes[i][0], shapes[i][1]);
     dafl_bulk_free(work);

@@ -45,7 +45,8 @@ void dafl_syr2k(double *c, const double *a, const double *b, size_t n,
                 size_t k);
 
 /* Whether, on this CPU with this BLAS, a row of dafl_batch_gemm keeps its bits
- * at every position, tried on a few shapes. Takes milliseconds. */
+ * at every position, tried on a few shapes. Takes milliseconds; leaves
+ * BLAS single-threaded. */
 bool dafl_blas_rows_are_stable(void);
 
 #endif

@@ -27,8 +27,9 @@ static dafl_err read_labels(dafl_data *data, const dafl_npy *npy,
     if (data->y == NULL)
         return DAFL_ERR_NOMEM;
     for (size_t i = 0; i < data->n; i++) {
-        int64_t v = 0;
-        if (dafl_npy_get_int(npy, &v, i) != DAFL_OK)
+        int64_t v = INT64_MAX; /* stands for a uint64 beyond it */
+        if (dafl_npy_get_int(npy, &v, i) != DAFL_OK &&
+            npy->type != DAFL_NPY_U64)
             return dafl_fail(why, DAFL_ERR_INPUT,
                              "%s: labels must be integers, these are %s; save "
                              "them with astype(numpy.int64)",

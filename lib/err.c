@@ -36,7 +36,11 @@ void dafl_why_set(dafl_why *why, const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(why->text, sizeof why->text, format, args);
     va_end(args);
-    for (char *c = why->text; *c != '\0'; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+    for (char *c = why->text; *c != '\0'; c++) {
+        unsigned char now = (unsigned char)c[0], next = (unsigned char)c[1];
+        if (now < 0x20 || now == 0x7f)
             *c = '?';
+        else if (now == 0xc2 && (next & 0xe0) == 0x80) /* U+0080 to U+009F */
+            c[0] = c[1] = '?';
+    }
 }

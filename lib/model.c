@@ -84,9 +84,11 @@ dafl_err dafl_model_add_block(dafl_model *model, const double *n, size_t rank)
 
     if (model->n_blocks >= model->params.layers)
         return DAFL_ERR_ARG;
-    block.n = copy_of(n, model->params.hidden * rank);
-    if (block.n == NULL)
-        return DAFL_ERR_NOMEM;
+    if (rank > 0) {
+        block.n = copy_of(n, model->params.hidden * rank);
+        if (block.n == NULL)
+            return DAFL_ERR_NOMEM;
+    }
     model->blocks[model->n_blocks++] = block;
     return DAFL_OK;
 }

@@ -19,7 +19,7 @@ typedef struct {
 
 typedef struct {
     size_t rank; /* that of the head of the same layer; 0: Phi stays */
-    double *n;   /* dF x rank */
+    double *n;   /* dF x rank; NULL for rank 0 */
 } dafl_block;
 
 typedef struct {

@@ -134,8 +134,12 @@ dafl_err dafl_model_save(const dafl_model *model, const char *path,
     if (l.names == NULL || l.tensors == NULL)
         goto out;
     err = DAFL_ERR_ARG;
-    if (model->n_heads != layers + 1 || model->n_blocks != layers) {
-        dafl_why_set(why, "%s: the model is not complete", path);
+    if (model->n_heads != layers + 1 || model->n_blocks != layers ||
+        !model->params.contract.exact) {
+        dafl_why_set(why,
+                     "%s: the model is not complete, or was trained without "
+                     "a grid",
+                     path);
         goto out;
     }
     list_tensors(&l, model);
@@ -206,9 +210,17 @@ static dafl_err get_real(const source *s, const char *key, double *out)
     return DAFL_OK;
 }
 
+/* Say where a value was found that another module refused. */
+static dafl_err refuse(const source *s, const char *key, const dafl_why *inner)
+{
+    return dafl_fail(s->why, DAFL_ERR_INPUT, "%s: metadata '%s': %s", s->path,
+                     key, inner->text);
+}
+
 static dafl_err read_contract(const source *s, dafl_contract *c)
 {
     uint64_t bits = 0, q = 0, w = 0;
+    dafl_why inner = {{0}};
 
     *c = (dafl_contract){.exact = true};
     DAFL_TRY(get_u64(s, "grid_bits", 24, &bits));
@@ -217,45 +229,80 @@ static dafl_err read_contract(const source *s, dafl_contract *c)
     DAFL_TRY(get_u64(s, "ring_bits", 64, &w));
     c->s = (unsigned)bits;
     c->q = (uint32_t)q;
-    DAFL_TRY(dafl_contract_derive(c, s->why));
+    if (dafl_contract_derive(c, &inner) != DAFL_OK)
+        return refuse(s, "grid_bits, magnitude, rows_max", &inner);
     if (c->w != w)
         return dafl_fail(s->why, DAFL_ERR_INPUT,
-                         "%s: the numeric contract implies a ring of %u bits, "
-                         "the file says %" PRIu64,
-                         s->path, c->w, w);
+                         "%s: metadata 'ring_bits' is %" PRIu64 ", but the "
+                         "numeric contract implies %u",
+                         s->path, w, c->w);
+    return DAFL_OK;
+}
+
+/* The values that are words, each parsed by the module that knows them. */
+static dafl_err read_words(const source *s, dafl_params *p)
+{
+    const char *value;
+    dafl_why inner = {{0}};
+
+    DAFL_TRY(get_text(s, "method", &value));
+    if (dafl_method_parse(&p->method, value, &inner) != DAFL_OK)
+        return refuse(s, "method", &inner);
+    DAFL_TRY(get_text(s, "activation", &value));
+    if (dafl_activation_parse(&p->activation, value, &inner) != DAFL_OK)
+        return refuse(s, "activation", &inner);
+    DAFL_TRY(get_text(s, "seed", &value));
+    if (dafl_seed_parse(&p->seed, value, &inner) != DAFL_OK)
+        return refuse(s, "seed", &inner);
+    DAFL_TRY(get_text(s, "schedule", &value));
+    if (dafl_schedule_parse(&p->schedule, value, &inner) != DAFL_OK)
+        return refuse(s, "schedule", &inner);
+    DAFL_TRY(get_text(s, "ablate", &value));
+    if (dafl_ablation_parse(&p->ablate, value, &inner) != DAFL_OK)
+        return refuse(s, "ablate", &inner);
+    DAFL_TRY(get_text(s, "projections", &value));
+    p->own_projections = strcmp(value, "stored") == 0;
+    if (!p->own_projections && strcmp(value, "seed") != 0)
+        return dafl_fail(s->why, DAFL_ERR_INPUT,
+                         "%s: metadata 'projections' is '%s', not seed or "
+                         "stored",
+                         s->path, value);
     return DAFL_OK;
 }
 
 static dafl_err read_params(const source *s, dafl_params *p)
 {
     const char *value;
+    dafl_params said;
+    dafl_why inner = {{0}};
 
     *p = (dafl_params){0};
     DAFL_TRY(get_text(s, "format", &value));
     if (strcmp(value, FORMAT) != 0)
-        return dafl_fail(s->why, DAFL_ERR_INPUT, "%s: format '%s' is not %s",
-                         s->path, value, FORMAT);
-    DAFL_TRY(get_text(s, "method", &value));
-    DAFL_TRY(dafl_method_parse(&p->method, value, s->why));
+        return dafl_fail(s->why, DAFL_ERR_INPUT,
+                         "%s: metadata 'format' is '%s', not %s", s->path,
+                         value, FORMAT);
     DAFL_TRY(get_size(s, "features", &p->features));
     DAFL_TRY(get_size(s, "width", &p->width));
     DAFL_TRY(get_size(s, "hidden", &p->hidden));
     DAFL_TRY(get_size(s, "classes", &p->classes));
     DAFL_TRY(get_size(s, "layers", &p->layers));
-    DAFL_TRY(get_text(s, "activation", &value));
-    DAFL_TRY(dafl_activation_parse(&p->activation, value, s->why));
     DAFL_TRY(get_real(s, "lambda", &p->lambda));
     DAFL_TRY(get_real(s, "gamma", &p->gamma));
-    DAFL_TRY(get_text(s, "seed", &value));
-    DAFL_TRY(dafl_seed_parse(&p->seed, value, s->why));
-    DAFL_TRY(get_text(s, "schedule", &value));
-    DAFL_TRY(dafl_schedule_parse(&p->schedule, value, s->why));
-    DAFL_TRY(get_text(s, "ablate", &value));
-    DAFL_TRY(dafl_ablation_parse(&p->ablate, value, s->why));
-    DAFL_TRY(get_text(s, "projections", &value));
-    p->own_projections = strcmp(value, "stored") == 0;
+    DAFL_TRY(read_words(s, p));
     DAFL_TRY(read_contract(s, &p->contract));
-    return dafl_params_check(p, s->why);
+    said = *p;
+    if (dafl_params_check(p, &inner) != DAFL_OK)
+        return dafl_fail(s->why, DAFL_ERR_INPUT, "%s: metadata: %s", s->path,
+                         inner.text);
+    /* What AFL implies must be what the file says. */
+    if (said.width != p->width || said.hidden != p->hidden ||
+        said.layers != p->layers || said.ablate != p->ablate)
+        return dafl_fail(s->why, DAFL_ERR_INPUT,
+                         "%s: metadata 'width', 'hidden', 'layers' or 'ablate' "
+                         "does not fit method afl",
+                         s->path);
+    return DAFL_OK;
 }
 
 /* A finite tensor of just that shape. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE /* sched_getaffinity */
 #include "lib/pool.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -40,6 +42,7 @@ static _Thread_local crewman *self;
 static void take_pieces(crewman *w)
 {
     dafl_pool *p = w->pool;
+    crewman *outer = self; /* of another pool, when that is how we came here */
 
     self = w;
     while (p->next < p->end) {
@@ -50,7 +53,7 @@ static void take_pieces(crewman *w)
         fn(ctx, w->id, item);
         pthread_mutex_lock(&p->lock);
     }
-    self = NULL;
+    self = outer;
 }
 
 static void *crewman_main(void *arg)
@@ -74,10 +77,14 @@ static void *crewman_main(void *arg)
     return NULL;
 }
 
+/* Cores this process may run on. */
 static unsigned count_cores(void)
 {
+    cpu_set_t set;
     long n = sysconf(_SC_NPROCESSORS_ONLN);
 
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        n = CPU_COUNT(&set);
     return n < 1 ? 1 : n > MAX_THREADS ? MAX_THREADS : (unsigned)n;
 }
 

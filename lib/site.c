@@ -53,14 +53,17 @@ static void note_fault(walk *w, size_t row, double value, const char *what)
     pthread_mutex_unlock(&w->lock);
 }
 
-/* Round one row to the grid; a value out of range is noted. */
+/* Round one row to the grid. A value out of range is noted and its row zeroed,
+ * so that what the walk still computes stays finite. */
 static void round_row(walk *w, double *row, size_t n, size_t at,
                       const char *what)
 {
     size_t bad = dafl_grid_round(&w->site->params->contract, row, n);
 
-    if (bad < n)
+    if (bad < n) {
         note_fault(w, at, row[bad], what);
+        memset(row, 0, n * sizeof *row);
+    }
 }
 
 /* The rows of one batch; the rest of the batch is zeros. */
@@ -81,7 +84,7 @@ static void zero_rest(double *x, size_t n, size_t cols)
     memset(x + n * cols, 0, (DAFL_BATCH - n) * cols * sizeof *x);
 }
 
-/* rows += bias, activation, grid, kept in `keep`; padding becomes zero. */
+/* rows += bias, activation, grid, kept in `keep`. */
 static void activate(walk *w, double *x, span s, size_t cols,
                      const double *bias, dafl_activation act, dafl_rows *keep,
                      const char *what)
@@ -95,7 +98,6 @@ static void activate(walk *w, double *x, span s, size_t cols,
         round_row(w, row, cols, s.first + i, what);
         dafl_rows_store(keep, row, s.first + i);
     }
-    zero_rest(x, s.n, cols);
 }
 
 /* Phi_0 from the raw features. */
@@ -491,13 +493,24 @@ void dafl_site_report(const dafl_site *site, const dafl_site *held,
     }
 }
 
+/* From layer t - 1 to t, through the block between them. */
+static dafl_err advance_to(dafl_site *site, const dafl_model *model, size_t t,
+                           const dafl_projection *projection, dafl_sum *sum,
+                           dafl_why *why)
+{
+    const dafl_head *head = &model->heads[t - 1];
+
+    if (site->params->ablate == DAFL_ABLATE_OMEGA)
+        DAFL_TRY(dafl_site_hidden(site, head, projection, NULL, why));
+    return dafl_site_advance(site, head, &model->blocks[t - 1], sum, why);
+}
+
 dafl_err dafl_site_answer(dafl_site *site, const dafl_model *model,
                           const dafl_query *query,
                           const dafl_projection *projection, dafl_sum *sum,
                           dafl_why *why)
 {
     size_t t = query->layer;
-    bool increment = query->kind == DAFL_QUERY_INCREMENT;
 
     switch (query->kind) {
     case DAFL_QUERY_CENSUS:
@@ -505,19 +518,22 @@ dafl_err dafl_site_answer(dafl_site *site, const dafl_model *model,
             dafl_site_census(site, sum);
         return DAFL_OK;
     case DAFL_QUERY_GRAM:
+        if (t > 0 && site->layer == t - 1)
+            DAFL_TRY(advance_to(site, model, t, projection, NULL, why));
+        if (site->layer != t)
+            return DAFL_ERR_ARG;
+        return sum == NULL ? DAFL_OK : dafl_site_gram(site, sum, why);
     case DAFL_QUERY_INCREMENT:
-        if (t > 0) {
-            const dafl_head *head = &model->heads[t - 1];
-            if (site->params->ablate == DAFL_ABLATE_OMEGA)
-                DAFL_TRY(dafl_site_hidden(site, head, projection, NULL, why));
-            DAFL_TRY(dafl_site_advance(site, head, &model->blocks[t - 1],
-                                       increment ? sum : NULL, why));
-        }
-        return increment || sum == NULL ? DAFL_OK
-                                        : dafl_site_gram(site, sum, why);
+        if (t == 0 || site->layer != t - 1)
+            return DAFL_ERR_ARG;
+        return advance_to(site, model, t, projection, sum, why);
     case DAFL_QUERY_RESIDUAL:
+        if (site->layer != t)
+            return DAFL_ERR_ARG;
         return dafl_site_hidden(site, &model->heads[t], projection, sum, why);
     case DAFL_QUERY_REPORT:
+        if (site->layer != t)
+            return DAFL_ERR_ARG;
         DAFL_TRY(dafl_site_score(site, &model->heads[t], NULL, why));
         if (sum != NULL)
             dafl_site_report(site, NULL, sum);

@@ -7,7 +7,8 @@
  *   new, [gram], then per layer t:  hidden(t), advance(t), [gram];
  * at the end score. Every site makes every hidden and advance call, whether or
  * not its answer is wanted (sum = NULL when it is not), so its features follow
- * the model. */
+ * the model. After an error other than DAFL_ERR_ARG the site and the sum it was
+ * adding to are of no more use. */
 #ifndef DAFL_LIB_SITE_H
 #define DAFL_LIB_SITE_H
 
@@ -20,8 +21,9 @@ typedef struct dafl_site dafl_site;
 
 /* Take the rows index[0..n) of `data` (all n of them when index is NULL; n may
  * be 0) and compute Phi_0. `first` is projection 0, NULL for AFL. Borrows
- * params and pool for its life and data for the call. DAFL_ERR_INPUT, with row
- * and value, for a feature that is not finite or beyond the contract. */
+ * params and pool for its life and data for the call. DAFL_ERR_INPUT, with the
+ * row, for a feature that is not finite or (with its value) beyond the
+ * contract. */
 DAFL_CHECK dafl_err dafl_site_new(dafl_site **out, const dafl_params *params,
                                   dafl_pool *pool, const dafl_data *data,
                                   const uint32_t *index, size_t n,
@@ -60,7 +62,10 @@ uint64_t dafl_site_correct(const dafl_site *site, size_t layer);
 /* Bring the features to where `query` needs them and answer it: the calls above
  * in their order. `projection` is number layer + 1 for a residual query and,
  * when Omega is ablated, number `layer` for a Gram query; else unused.
- * sum = NULL follows the model without answering. A report counts the last
+ * sum = NULL follows the model without answering. A Gram query
+ * may be asked again, or after the increment to the same layer; an increment
+ * cannot (its base is gone). DAFL_ERR_ARG when the features are at another
+ * layer. A report counts the last
  * head's answers; it adds the counts only when sum is given (held rows: see
  * below). */
 DAFL_CHECK dafl_err dafl_site_answer(dafl_site *site, const dafl_model *model,

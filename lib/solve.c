@@ -147,6 +147,12 @@ dafl_err dafl_solve_factor(double *u, double *m, double *s, size_t *rank,
 
     if (qt == NULL)
         goto out;
+    err = DAFL_ERR_NUMERIC;
+    if (!all_finite(w, d * k)) {
+        dafl_why_set(why, "the classifier is not finite");
+        goto out;
+    }
+    err = DAFL_ERR_NOMEM;
     info = LAPACKE_dgesdd(LAPACK_COL_MAJOR, 'S', (lapack_int)d, (lapack_int)k,
                           w, (lapack_int)d, s, u, (lapack_int)d, qt,
                           (lapack_int)full);
@@ -194,7 +200,8 @@ static int solve_tridiagonal(double *n, const double *t, const double *e,
 }
 
 /* The quick way: Pi = V T V' with T tridiagonal. *definite says whether it
- * gave an answer. */
+ * gave an answer: every system must be positive definite by more than the
+ * rounding of its largest eigenvalue, which Gershgorin's circles bound. */
 static dafl_err sandwich_tridiagonal(double *n, double *pi, const double *s,
                                      size_t d, size_t r, double gamma,
                                      int *definite)
@@ -202,12 +209,21 @@ static dafl_err sandwich_tridiagonal(double *n, double *pi, const double *s,
     dafl_err err = DAFL_ERR_NOMEM;
     lapack_int ln = (lapack_int)d, lr = (lapack_int)r;
     double *t = dafl_bulk_alloc(5 * d, sizeof *t);
-    double *e = t + d, *tau = e + d;
+    double *e = t + d, *tau = e + d, largest;
 
+    *definite = 0;
     if (t == NULL)
         return DAFL_ERR_NOMEM;
-    if (LAPACKE_dsytrd(LAPACK_COL_MAJOR, UPLO, ln, pi, ln, t, e, tau) != 0 ||
-        LAPACKE_dormtr(LAPACK_COL_MAJOR, 'L', UPLO, 'T', ln, lr, pi, ln, tau, n,
+    memset(t, 0, 3 * d * sizeof *t);
+    if (LAPACKE_dsytrd(LAPACK_COL_MAJOR, UPLO, ln, pi, ln, t, e, tau) != 0)
+        goto out;
+    err = DAFL_OK;
+    largest = max_abs(t, d) + 2 * max_abs(e, d);
+    if (!all_finite(pi, d * d) || !all_finite(t, 3 * d) ||
+        !(gamma > (double)d * DBL_EPSILON * s[0] * s[0] * largest))
+        goto out;
+    err = DAFL_ERR_NOMEM;
+    if (LAPACKE_dormtr(LAPACK_COL_MAJOR, 'L', UPLO, 'T', ln, lr, pi, ln, tau, n,
                        ln) != 0)
         goto out;
     *definite = solve_tridiagonal(n, t, e, tau + d, s, d, r, gamma);
@@ -225,14 +241,16 @@ typedef struct {
     double gamma;
 } sandwich_ctx;
 
+/* A direction in which neither Pi nor gamma stands out from the rounding is
+ * absent: nothing is known about it. */
 static double sandwich_scale(const void *ctx, double l, double cut, size_t j)
 {
     const sandwich_ctx *c = ctx;
+    double s2 = c->s[j] * c->s[j];
 
     if (l <= cut)
         l = 0;
-    return l == 0 && c->gamma == 0 ? 0.0
-                                   : 1.0 / (c->gamma + l * c->s[j] * c->s[j]);
+    return l == 0 && c->gamma <= cut * s2 ? 0.0 : 1.0 / (c->gamma + l * s2);
 }
 
 dafl_err dafl_solve_sandwich(double *n, double *pi, const double *s, size_t d,

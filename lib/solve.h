@@ -29,10 +29,10 @@ DAFL_CHECK dafl_err dafl_solve_factor(double *u, double *m, double *s,
 /* Solve (s_j^2 Pi + gamma I) n_j = s_j (Upsilon Q)_j for j < r, the sandwiched
  * least-squares problem with Omega = N U'. pi: d x d symmetric, destroyed.
  * n: r rows of length d (N', row-major); on entry row j holds s_j (Upsilon
- * Q)_j. One tridiagonal reduction serves all j. With gamma = 0, or when a
- * system is not positive definite to working precision, eigenvectors are
- * computed and directions with eigenvalue below d * eps * l_max count as
- * absent. */
+ * Q)_j. One tridiagonal reduction serves all j. With gamma = 0, or so
+ * small that a system is singular to working precision, eigenvectors are
+ * computed, and directions in which neither Pi nor gamma / s_j^2 exceeds
+ * d * eps * l_max count as absent. */
 DAFL_CHECK dafl_err dafl_solve_sandwich(double *n, double *pi, const double *s,
                                         size_t d, size_t r, double gamma,
                                         dafl_why *why);

@@ -156,7 +156,7 @@ static dafl_err take_census(dafl_trainer *t, const dafl_sum *sum,
     double rows = 0;
 
     dafl_sum_get(sum, &layout->parts[0], &rows);
-    if (rows < 1 || rows > (double)t->model->params.contract.n_max)
+    if (!(rows >= 1) || rows > (double)t->model->params.contract.n_max)
         return dafl_fail(why, DAFL_ERR_INPUT,
                          "the sites have %.0f rows together, the numeric "
                          "contract allows 1 to %llu",
@@ -333,6 +333,7 @@ dafl_err dafl_trainer_take(dafl_trainer *t, const dafl_query *query,
     dafl_trainer_next(t, &expected, cohort);
     /* A full query is right whenever an increment would be. */
     if (query->layer != expected.layer ||
+        (query->kind == DAFL_QUERY_INCREMENT && query->rank != expected.rank) ||
         (query->kind != expected.kind &&
          !(query->kind == DAFL_QUERY_GRAM &&
            expected.kind == DAFL_QUERY_INCREMENT)))

@@ -149,7 +149,8 @@ static void assert_syr2k(size_t n, size_t k)
             double sum = 3;
 
             for (size_t l = 0; l < k; l++)
-                sum += a[i * k + l] * b[j * k + l] + b[i * k + l] * a[j * k + l];
+                sum += a[i * k + l] * b[j * k + l] +
+                       b[i * k + l] * a[j * k + l];
             assert_true(i <= j ? c[i * n + j] == sum : isnan(c[i * n + j]));
         }
     free(c);

@@ -448,16 +448,17 @@ static void without_gamma_a_singular_pi_gives_the_least_norm(void **state)
     }
 }
 
-/* Pi's eigenvalues that should be zero came out below it by rounding; gamma is
- * smaller still. What the rounding put into Upsilon must not be blown up. */
+/* Pi has directions that F does not see, whose eigenvalues are rounding errors
+ * of either sign; gamma is smaller still. They count as absent: what rounding
+ * put there into the right-hand side must not be divided by gamma. */
 static void a_tiny_gamma_does_not_blow_rounding_up(void **state)
 {
-    static const double gammas[] = {1e-15, 1e-18, 1e-30, 1e-300};
+    static const double gammas[] = {1e-18, 1e-30, 1e-300};
 
     (void)state;
     for (size_t round = 0; round < 40; round++) {
-        size_t d = random_size(3, 15), f = random_size(5, 25), c = 3;
-        sandwich p = make_sandwich(d, c, f, random_size(1, f - 1),
+        size_t f = random_size(5, 25), c = 3; /* W: 20 x 3, s about 2 .. 3 */
+        sandwich p = make_sandwich(20, c, f, random_size(1, f - 1),
                                    round % 2 == 0 ? 0 : -1e-16);
         double *best = doubles(c * f);
         double gamma = gammas[round / 2 % COUNT(gammas)];
@@ -467,7 +468,6 @@ static void a_tiny_gamma_does_not_blow_rounding_up(void **state)
         free(p.nt);
         fill_right_hand_side(&p);
         assert_ok(solve(&p, gamma, NULL));
-        assert_stationary(&p, gamma);
         if (distance(p.nt, best, p.w.rank * f) >
             1e-6 * norm(best, p.w.rank * f))
             fail_msg("gamma = %g: ||N|| = %g, without gamma %g", gamma,
