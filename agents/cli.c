@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "lib/blas.h"
+#include "lib/file.h"
 
 int cli_fail(const char *word, dafl_err err, const dafl_why *why)
 {
@@ -41,6 +42,18 @@ int cli_parse(const char *word, const char *usage, const char *about,
     (void)cli_fail(word, err, &why);
     (void)fprintf(stderr, "Try 'deepafl %s --help'.\n", word);
     return EXIT_INPUT;
+}
+
+dafl_err cli_check_output(const char *option, const char *path,
+                          const char *const *inputs, size_t n, dafl_why *why)
+{
+    for (size_t i = 0; i < n; i++)
+        if (inputs[i] != NULL && dafl_file_same(path, inputs[i]))
+            return dafl_fail(why, DAFL_ERR_INPUT,
+                             "--%s: %s is also read; choose another file to "
+                             "write",
+                             option, path);
+    return dafl_file_check_writable(path, why);
 }
 
 double cli_now(void)

@@ -27,6 +27,12 @@ int cli_parse(const char *word, const char *usage, const char *about,
               const opt *opts, size_t n, int argc, char **argv,
               const char **words, size_t n_words);
 
+/* Whether `path` can be written at the end of the work: see lib/file.h, and it
+ * is none of the inputs (NULLs are passed over). `option` names it. */
+DAFL_CHECK dafl_err cli_check_output(const char *option, const char *path,
+                                     const char *const *inputs, size_t n,
+                                     dafl_why *why);
+
 /* Seconds on a clock that only moves forward. */
 double cli_now(void);
 /* The most memory this process has held, in MB (10^6 bytes). */

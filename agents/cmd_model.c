@@ -7,7 +7,6 @@
 
 #include "agents/cli.h"
 #include "lib/data.h"
-#include "lib/file.h"
 #include "lib/model.h"
 #include "lib/npy.h"
 #include "lib/pool.h"
@@ -150,13 +149,14 @@ static dafl_err write_labels(const job *j, const double *scores, dafl_why *why)
 
 static dafl_err predict(job *j, dafl_why *why)
 {
+    const char *inputs[] = {j->model_path, j->features};
     size_t upto, classes;
     double *scores;
     dafl_err err;
 
     if (j->out == NULL)
         return dafl_fail(why, DAFL_ERR_INPUT, "--out is needed");
-    DAFL_TRY(dafl_file_check_writable(j->out, why));
+    DAFL_TRY(cli_check_output("out", j->out, inputs, 2, why));
     DAFL_TRY(job_open(j, why));
     DAFL_TRY(read_layer(j, &upto, why));
     for (size_t t = 0; t < upto; t++)

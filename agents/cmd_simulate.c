@@ -12,12 +12,15 @@
 
 static const char word[] = "simulate";
 
+/* A number that was not given. */
+#define UNSET SIZE_MAX
+
 typedef struct {
     const char *features, *labels, *test_features, *test_labels;
     size_t clients, classes;
     const char *partition, *participation;
     double label_noise;
-    const char *shuffle;
+    size_t shuffle;
     const char *method, *activation, *schedule, *ablate, *seed;
     const char *projections, *export_projections;
     size_t layers, width, hidden;
@@ -65,27 +68,6 @@ static dafl_err read_participation(const char *text, federation_plan *plan,
     return DAFL_OK;
 }
 
-static dafl_err read_shuffle(const char *text, federation_plan *plan,
-                             dafl_why *why)
-{
-    char *end = NULL;
-
-    if (text == NULL)
-        return DAFL_OK;
-    plan->shuffle = true;
-    plan->order = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end != '\0')
-        return dafl_fail(why, DAFL_ERR_INPUT,
-                         "--shuffle: '%s' is not a whole number", text);
-    return DAFL_OK;
-}
-
-/* Within a width of type; larger numbers must not wrap into small ones. */
-static unsigned clamp(size_t value, unsigned most)
-{
-    return value > most ? most : (unsigned)value;
-}
-
 static dafl_err read_params(const simulation *sim, dafl_params *p,
                             dafl_why *why)
 {
@@ -104,15 +86,40 @@ static dafl_err read_params(const simulation *sim, dafl_params *p,
     DAFL_TRY(dafl_schedule_parse(&p->schedule, set->schedule, why));
     DAFL_TRY(dafl_ablation_parse(&p->ablate, set->ablate, why));
     DAFL_TRY(dafl_seed_parse(&p->seed, set->seed, why));
+    if (p->classes < 2)
+        return dafl_fail(why, DAFL_ERR_INPUT, "%s: all rows have one label",
+                         set->labels);
+    if (set->grid < 1 || set->grid > 24)
+        return dafl_fail(why, DAFL_ERR_INPUT,
+                         "--grid: %zu is not one of 1 to 24", set->grid);
+    p->contract.s = (unsigned)set->grid;
     /* Raw backbone features are larger than what tanh leaves. */
     if (p->method == DAFL_METHOD_AFL)
         p->contract.q = 16;
-    if (set->magnitude != 0)
-        p->contract.q = clamp(set->magnitude, 1u << 20);
-    if (set->rows_max != 0)
+    if (set->magnitude != UNSET) {
+        if (set->magnitude < 1 || set->magnitude > 65536)
+            return dafl_fail(why, DAFL_ERR_INPUT,
+                             "--magnitude: %zu is not one of 1 to 65536",
+                             set->magnitude);
+        p->contract.q = (uint32_t)set->magnitude;
+    }
+    if (set->rows_max != UNSET)
         p->contract.n_max = set->rows_max;
-    p->contract.s = clamp(set->grid, 99);
     return dafl_params_check(p, why);
+}
+
+static dafl_err check_model_path(const settings *set, dafl_why *why)
+{
+    const char *inputs[] = {set->features, set->labels, set->test_features,
+                            set->test_labels};
+    json_t *text = json_string(set->model);
+
+    json_decref(text);
+    if (set->json && text == NULL)
+        return dafl_fail(why, DAFL_ERR_INPUT,
+                         "--model: --json can only show a path in UTF-8");
+    return cli_check_output("model", set->model, inputs,
+                            sizeof inputs / sizeof inputs[0], why);
 }
 
 static dafl_err check_settings(const settings *set, dafl_why *why)
@@ -123,15 +130,24 @@ static dafl_err check_settings(const settings *set, dafl_why *why)
     if ((set->test_features == NULL) != (set->test_labels == NULL))
         return dafl_fail(why, DAFL_ERR_INPUT,
                          "--test-features and --test-labels go together");
-    if (set->projections != NULL && strcmp(set->method, "afl") == 0)
+    if ((set->projections != NULL || set->export_projections != NULL) &&
+        strcmp(set->method, "afl") == 0)
         return dafl_fail(why, DAFL_ERR_INPUT,
-                         "--projections: method afl has none");
+                         "--projections, --export-projections: method afl has "
+                         "none");
+    if (set->projections != NULL && strcmp(set->ablate, "projection") == 0)
+        return dafl_fail(why, DAFL_ERR_INPUT,
+                         "--projections: they are what --ablate projection "
+                         "leaves out");
     if (set->threads > 256)
         return dafl_fail(why, DAFL_ERR_INPUT, "--threads: %zu is more than 256",
                          set->threads);
-    if (set->model != NULL)
-        DAFL_TRY(dafl_file_check_writable(set->model, why));
-    return DAFL_OK;
+    if (set->classes == 0)
+        return dafl_fail(why, DAFL_ERR_INPUT, "--classes: 0 is too few");
+    if (set->shuffle != UNSET && set->shuffle > UINT32_MAX)
+        return dafl_fail(why, DAFL_ERR_INPUT,
+                         "--shuffle: %zu is not below 2^32", set->shuffle);
+    return set->model == NULL ? DAFL_OK : check_model_path(set, why);
 }
 
 static dafl_err export_projections(const dafl_model *model, const char *dir,
@@ -157,9 +173,10 @@ static dafl_err prepare(simulation *sim, dafl_why *why)
 
     DAFL_TRY(check_settings(set, why));
     DAFL_TRY(read_participation(set->participation, &plan, why));
-    DAFL_TRY(read_shuffle(set->shuffle, &plan, why));
+    plan.shuffle = set->shuffle != UNSET;
+    plan.order = set->shuffle;
     DAFL_TRY(dafl_data_open(&sim->train, set->features, set->labels,
-                            set->classes, why));
+                            set->classes == UNSET ? 0 : set->classes, why));
     DAFL_TRY(read_params(sim, &params, why));
     if (sim->train.n > params.contract.n_max)
         return dafl_fail(why, DAFL_ERR_INPUT,
@@ -178,14 +195,15 @@ static dafl_err prepare(simulation *sim, dafl_why *why)
     if (set->projections != NULL)
         DAFL_TRY(
             dafl_model_read_projections(sim->model, set->projections, why));
-    if (set->export_projections != NULL)
-        DAFL_TRY(export_projections(sim->model, set->export_projections, why));
     sim->rows = calloc(params.layers + 1, sizeof *sim->rows);
     if (sim->rows == NULL)
         return DAFL_ERR_NOMEM;
     DAFL_TRY(dafl_pool_new(&sim->pool, (unsigned)set->threads));
-    return federation_new(&sim->fed, sim->model, sim->pool, &sim->train,
-                          test ? &sim->test : NULL, &sim->part, &plan, why);
+    DAFL_TRY(federation_new(&sim->fed, sim->model, sim->pool, &sim->train,
+                            test ? &sim->test : NULL, &sim->part, &plan, why));
+    return set->export_projections == NULL
+               ? DAFL_OK
+               : export_projections(sim->model, set->export_projections, why);
 }
 
 static void print_heading(const simulation *sim)
@@ -377,7 +395,11 @@ int cmd_simulate(int argc, char **argv)
                               .hidden = 1024,
                               .lambda = 1.0,
                               .gamma = 0.01,
-                              .grid = 12}};
+                              .grid = 12,
+                              .classes = UNSET,
+                              .magnitude = UNSET,
+                              .rows_max = UNSET,
+                              .shuffle = UNSET}};
     settings *s = &sim.set;
     const opt opts[] = {
         {OPT_HEADING, NULL, NULL, NULL, "Data"},
@@ -398,7 +420,7 @@ int cmd_simulate(int argc, char **argv)
          ":consistent (one draw per layer, default) or :inconsistent"},
         {OPT_REAL, "label-noise", "TAU", &s->label_noise,
          "change this share of the training labels (default 0)"},
-        {OPT_TEXT, "shuffle", "N", &s->shuffle,
+        {OPT_SIZE, "shuffle", "N", &s->shuffle,
          "visit the clients in another order; the model must not change"},
         {OPT_HEADING, NULL, NULL, NULL, "Learner"},
         {OPT_TEXT, "method", "NAME", &s->method,

@@ -36,6 +36,16 @@ static void print_usage(FILE *out)
                   "corrected.\n");
 }
 
+/* What was printed but could not be written is a failure. */
+static int check_output(int code)
+{
+    if (fflush(stdout) == 0 && ferror(stdout) == 0)
+        return code;
+    if (code == 0)
+        (void)fprintf(stderr, "deepafl: cannot write to standard output\n");
+    return code == 0 ? EXIT_FAILED : code;
+}
+
 int main(int argc, char **argv)
 {
     cli_use_fast_blas(argv);
@@ -53,7 +63,7 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < N_COMMANDS; i++)
         if (strcmp(argv[1], commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
+            return check_output(commands[i].run(argc - 1, argv + 1));
     (void)fprintf(stderr,
                   "deepafl: unknown command '%.64s'\n"
                   "Try 'deepafl --help'.\n",

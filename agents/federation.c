@@ -27,16 +27,20 @@ typedef struct {
     dafl_layout layout;
     dafl_sum *total;
     pthread_mutex_t lock;
-    /* Under the lock: the first error. */
+    /* Under the lock: the error of the first site that had one, whichever
+     * thread met it first. */
     dafl_err err;
+    size_t err_site;
     dafl_why why;
 } asking;
 
-static void keep_error(asking *a, dafl_err err, const dafl_why *why)
+static void keep_error(asking *a, size_t site, dafl_err err,
+                       const dafl_why *why)
 {
     pthread_mutex_lock(&a->lock);
-    if (a->err == DAFL_OK) {
+    if (a->err == DAFL_OK || site < a->err_site) {
         a->err = err;
+        a->err_site = site;
         a->why = *why;
     }
     pthread_mutex_unlock(&a->lock);
@@ -61,7 +65,7 @@ static void ask_site(void *ctx, unsigned worker, size_t item)
         err = dafl_site_answer(fed->sites[k], fed->model, a->query,
                                a->projection, answers ? &upload : NULL, &why);
     if (err != DAFL_OK) {
-        keep_error(a, err, &why);
+        keep_error(a, k, err, &why);
     } else if (answers) {
         pthread_mutex_lock(&a->lock);
         dafl_sum_add(a->total, &upload);
@@ -217,7 +221,7 @@ static void found_site(void *ctx, unsigned worker, size_t k)
 
     (void)worker;
     if (err != DAFL_OK)
-        keep_error(&f->errors, err, &why);
+        keep_error(&f->errors, k, err, &why);
 }
 
 static dafl_err found_sites(federation *fed, const dafl_data *train,
@@ -273,7 +277,7 @@ dafl_err federation_new(federation **out, dafl_model *model, dafl_pool *pool,
         fed->order[k] = (uint32_t)k;
     if (plan->shuffle) {
         dafl_draw_init(&draw, &model->params.seed, DAFL_STREAM_SIMULATION,
-                       0x10000 + plan->order % 0x10000);
+                       0x10000 + plan->order);
         dafl_draw_shuffle(&draw, fed->order, fed->n);
     }
     err = dafl_trainer_new(&fed->trainer, model, fed->n);

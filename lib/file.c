@@ -210,3 +210,11 @@ dafl_err dafl_file_check_writable(const char *path, dafl_why *why)
     free(temp);
     return DAFL_OK;
 }
+
+bool dafl_file_same(const char *a, const char *b)
+{
+    struct stat sa, sb;
+
+    return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev &&
+           sa.st_ino == sb.st_ino;
+}

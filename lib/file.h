@@ -3,6 +3,8 @@
 #ifndef DAFL_LIB_FILE_H
 #define DAFL_LIB_FILE_H
 
+#include <stdbool.h>
+
 #include "lib/bytes.h"
 #include "lib/err.h"
 
@@ -28,5 +30,8 @@ DAFL_CHECK dafl_err dafl_file_replace(const char *path, const dafl_bytes *parts,
  * result it will hold: the directory exists and is writable and `path` is not
  * a directory. */
 DAFL_CHECK dafl_err dafl_file_check_writable(const char *path, dafl_why *why);
+
+/* Whether both paths name one existing file, by whatever names. */
+bool dafl_file_same(const char *a, const char *b);
 
 #endif

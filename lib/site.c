@@ -36,13 +36,16 @@ typedef struct {
     /* Under the lock: */
     uint64_t correct;
     bool fault; /* the first row out of range, its value and what it was */
-    size_t fault_row;
+    uint32_t fault_row;
     double fault_value;
     const char *fault_what;
 } walk;
 
-static void note_fault(walk *w, size_t row, double value, const char *what)
+/* `at` counts our rows; the one named is the first in the data set. */
+static void note_fault(walk *w, size_t at, double value, const char *what)
 {
+    uint32_t row = w->site->index[at];
+
     pthread_mutex_lock(&w->lock);
     if (!w->fault || row < w->fault_row) {
         w->fault = true;
@@ -261,16 +264,15 @@ static dafl_err explain_fault(const walk *w, dafl_why *why)
     const dafl_site *site = w->site;
 
     if (!isfinite(w->fault_value))
-        return dafl_fail(why, DAFL_ERR_INPUT,
-                         "%s: row %u: a %s at layer %zu is not finite",
-                         site->name, (unsigned)site->index[w->fault_row],
-                         w->fault_what, site->layer);
+        return dafl_fail(
+            why, DAFL_ERR_INPUT, "%s: row %u: a %s at layer %zu is not finite",
+            site->name, (unsigned)w->fault_row, w->fault_what, site->layer);
     return dafl_fail(why, DAFL_ERR_INPUT,
                      "%s: row %u: the %s %.6g at layer %zu is beyond the "
                      "largest magnitude %u of the numeric contract; scale the "
                      "data or raise the magnitude",
-                     site->name, (unsigned)site->index[w->fault_row],
-                     w->fault_what, w->fault_value, site->layer,
+                     site->name, (unsigned)w->fault_row, w->fault_what,
+                     w->fault_value, site->layer,
                      (unsigned)site->params->contract.q);
 }
 

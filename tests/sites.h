@@ -26,8 +26,8 @@ CHECK_HELPER dafl_data random_data(size_t n, size_t features, size_t classes)
         y[i] = (int64_t)random_size(0, classes - 1);
         x[i * features + (size_t)y[i] % features] += 1;
     }
-    assert_ok(dafl_npy_write(at("x.npy"), DAFL_NPY_F64, 2, n, features, x,
-                             NULL));
+    assert_ok(
+        dafl_npy_write(at("x.npy"), DAFL_NPY_F64, 2, n, features, x, NULL));
     assert_ok(dafl_npy_write(at("y.npy"), DAFL_NPY_I64, 1, n, 1, y, NULL));
     assert_ok(dafl_data_open(&data, at("x.npy"), at("y.npy"), classes, NULL));
     free(y);
@@ -125,9 +125,15 @@ CHECK_HELPER dafl_sum ask(crew *c, const dafl_query *query)
 
 CHECK_HELPER dafl_params small_params(void)
 {
-    return (dafl_params){.features = 7, .width = 20, .hidden = 20,
-                         .classes = 4, .layers = 2, .lambda = 1, .gamma = 0.1,
-                         .seed = {{42}}, .contract = DAFL_CONTRACT_DEFAULT};
+    return (dafl_params){.features = 7,
+                         .width = 20,
+                         .hidden = 20,
+                         .classes = 4,
+                         .layers = 2,
+                         .lambda = 1,
+                         .gamma = 0.1,
+                         .seed = {{42}},
+                         .contract = DAFL_CONTRACT_DEFAULT};
 }
 
 #endif

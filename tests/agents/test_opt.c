@@ -37,8 +37,8 @@ static dafl_err parse(parsed *p, const char *const *args)
             {OPT_REAL, "real", "X", &p->real, "a number"},
         };
 
-        err = opt_parse(opts, COUNT(opts), argc, argv, p->words, 2,
-                        &p->n_words, &p->help, &p->why);
+        err = opt_parse(opts, COUNT(opts), argc, argv, p->words, 2, &p->n_words,
+                        &p->help, &p->why);
     }
     if (strcmp(p->text, "unset") != 0) { /* argv goes away */
         static char kept[64];
@@ -56,8 +56,8 @@ static void values_stand_after_a_space_or_an_equals_sign(void **state)
     parsed p;
 
     (void)state;
-    assert_ok(parse(&p, ARGS("--size", "12", "--real=-1.5e3", "--flag",
-                             "--text=a=b")));
+    assert_ok(parse(
+        &p, ARGS("--size", "12", "--real=-1.5e3", "--flag", "--text=a=b")));
     assert_true(p.flag && p.size == 12 && p.real == -1500);
     assert_string_equal(p.text, "a=b");
     assert_int_equal(p.n_words, 0);

@@ -55,9 +55,13 @@ static void assert_deals_all(const partition *p, const dafl_data *data,
     free(seen);
 }
 
-static const char *const ways[] = {"iid", "dirichlet:0.1", "dirichlet:100",
-                                   "dirichlet:1e-6", "dirichlet:1000000",
-                                   "shards:1", "shards:3"};
+static const char *const ways[] = {"iid",
+                                   "dirichlet:0.1",
+                                   "dirichlet:100",
+                                   "dirichlet:1e-6",
+                                   "dirichlet:1000000",
+                                   "shards:1",
+                                   "shards:3"};
 
 static void every_row_goes_to_one_client(void **state)
 {
@@ -255,9 +259,9 @@ static void other_partitions_are_refused(void **state)
         partition p = {.n_clients = 77};
         dafl_why why = {""};
 
-        assert_int_equal(partition_make(&p, &data, bad[i].clients, bad[i].how,
-                                        &seed, &why),
-                         DAFL_ERR_INPUT);
+        assert_int_equal(
+            partition_make(&p, &data, bad[i].clients, bad[i].how, &seed, &why),
+            DAFL_ERR_INPUT);
         assert_says(&why, bad[i].reason);
         assert_int_equal(p.n_clients, 77);
     }

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever is wrong with a file or an option: exit code 2, one line that says which and why,
 nothing on stdout, nothing written.   test_bad_input.py DEEPAFL DIGITS"""
+import os
 import re
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -108,7 +110,13 @@ def values():
             "ten.npy", r"label 10\b", r"row 17\b")
     label[17] = 2**62
     refused("label beyond all", simulate(None, save("huge.npy", label)), "huge.npy", r"row 17\b")
-    refused("one class only", simulate(None, save("zero.npy", 0 * y)), "class")
+    refused("one class only", simulate(None, save("zero.npy", 0 * y)), "zero.npy", "one label")
+    refused("exported only when all is well",
+            simulate(tmp / "nan.npy", None, "--export-projections", tmp), "nan.npy", "not finite")
+    everywhere = save("nans.npy", x * np.nan)
+    refused("all NaN, many clients", simulate(everywhere, None, "--clients", 50), r"row \d+\b")
+    said = {deepafl.run(*simulate(everywhere, None, "--clients", 50)).stderr for _ in range(5)}
+    check(len(said) == 1, "all NaN: another row is named whenever another thread is first")
     refused("fewer labels", simulate(None, save("few.npy", y[:-1])), "few.npy", r"\b299\b",
             r"\b300\b")
     refused("test columns", simulate(None, None, "--test-features", save("narrow.npy", x[:, :9]),
@@ -166,6 +174,17 @@ def options():
             ("projections of afl", ["--method", "afl", "--projections", tmp], ["--projections", "afl"]),
             ("projections missing", ["--projections", tmp / "nowhere"], ["nowhere/A.npy"])):
         refused(what, simulate(None, None, *more), *needles)
+    for name in ("grid", "magnitude"):
+        refused(f"{name} far too large", simulate(None, None, f"--{name}", 2000000), f"--{name}", "2000000")
+    for name in ("magnitude", "classes", "clients", "width"):
+        refused(f"{name} 0", simulate(None, None, f"--{name}", 0), name, r"\b0\b")
+    refused("no rows at most", simulate(None, None, "--rows-max", 0), "n_max|rows-max", r"\b0\b")
+    refused("shuffle too large", simulate(None, None, "--shuffle", 2**32), "--shuffle")
+    refused("shuffle beyond all", simulate(None, None, "--shuffle", 2**70), "--shuffle")
+    refused("projections that are left out",
+            simulate(None, None, "--ablate", "projection", "--projections", tmp), "--projections")
+    refused("projections of afl to write",
+            simulate(None, None, "--method", "afl", "--export-projections", tmp), "afl")
     refused("missing value", ["simulate", "--features", good_x, "--labels"], "--labels", "value")
     refused("no features", ["simulate", "--labels", good_y], "--features")
     refused("no labels", ["simulate", "--features", good_x], "--labels")
@@ -185,6 +204,16 @@ def paths():
                          (good_x / "model", ["x.npy/model", "Not a directory"])):
         refused(f"model to '{out}'", simulate()[:-1] + [out], *needles)
         refused(f"labels to '{out}'", use("predict", model)[:-1] + [out], *needles)
+    for file in (good_x, good_y):
+        refused(f"model over {file.name}", simulate()[:-1] + [file], "--model", file.name, "also read")
+    for file in (good_x, model):
+        refused(f"labels over {file.name}", use("predict", model)[:-1] + [file], "--out", file.name,
+                "also read")
+    refused("path that JSON cannot show", simulate()[:-1] + [os.fsdecode(b"/tmp/\xff"), "--json"], "--model", "UTF-8")
+    for args in (simulate(), use("evaluate", model), use("predict", model), ["inspect", model]):
+        with open("/dev/full", "w") as full:
+            code = subprocess.run([deepafl.exe, *map(str, args)], stdout=full, stderr=subprocess.DEVNULL).returncode
+        check(code == 1, f"{args[0]} on a full disk: exit code {code}")
     refused("projections to nowhere",
             simulate(None, None, "--export-projections", tmp / "no" / "where"), "no/where")
 

@@ -27,8 +27,7 @@ static void check_elements(const dafl_npy *npy)
     dafl_npy_get_rows(npy, run, NULL, 0, npy->rows);
     for (uint32_t i = 0; i < npy->rows; i++) {
         dafl_npy_get_rows(npy, row, &i, 0, 1);
-        require(memcmp(row, run + i * npy->cols,
-                       npy->cols * sizeof *row) == 0);
+        require(memcmp(row, run + i * npy->cols, npy->cols * sizeof *row) == 0);
     }
     for (size_t i = 0; i < n; i++) {
         int64_t v = 0;

@@ -360,8 +360,8 @@ static void piecewise_activations_hold_at_their_corners(void **state)
         assert_true(of(DAFL_ACT_SOFTSHRINK, x) == at[i].softshrink);
         assert_close("leakyrelu", x, of(DAFL_ACT_LEAKYRELU, x), at[i].leaky,
                      ulp);
-        assert_close("hardswish", x, of(DAFL_ACT_HARDSWISH, x),
-                     at[i].hardswish, ulp);
+        assert_close("hardswish", x, of(DAFL_ACT_HARDSWISH, x), at[i].hardswish,
+                     ulp);
     }
 }
 
@@ -424,9 +424,9 @@ static void result_depends_on_the_value_alone(void **state)
     enum { MAX_LEN = 67, MAX_OFFSET = 7 };
     static const double guard = 0x1.23456789abcdep+77;
     double buffer[MAX_LEN + MAX_OFFSET + 1];
-    double values[29] = {0.0,   -0.0,  DBL_TRUE_MIN, -1e-300, 1e-9,  -0.17,
-                         0.35,  -0.5,  1.0,          -1.0,    2.5,   -3.0,
-                         3.0,   -6.0,  8.3,          -19.0,   20.5,  -37.4,
+    double values[29] = {0.0,   -0.0,  DBL_TRUE_MIN, -1e-300,  1e-9, -0.17,
+                         0.35,  -0.5,  1.0,          -1.0,     2.5,  -3.0,
+                         3.0,   -6.0,  8.3,          -19.0,    20.5, -37.4,
                          -37.6, 1e300, INFINITY,     -INFINITY};
     uint64_t seed = 1;
 
@@ -507,9 +507,8 @@ static void an_empty_array_is_left_alone(void **state)
 
 static void every_name_parses_to_its_activation(void **state)
 {
-    static const char *const names[] = {"gelu",      "relu",       "leakyrelu",
-                                        "tanh",      "hardswish",  "softshrink",
-                                        "none"};
+    static const char *const names[] = {
+        "gelu", "relu", "leakyrelu", "tanh", "hardswish", "softshrink", "none"};
 
     (void)state;
     assert_int_equal(LENGTH(names), DAFL_ACT_COUNT);
@@ -525,9 +524,9 @@ static void every_name_parses_to_its_activation(void **state)
 
 static void parse_refuses_an_unknown_name_and_lists_the_known(void **state)
 {
-    static const char *const wrong[] = {"",      "GELU",  "gelu ", " gelu",
-                                        "gel",   "gelu2", "relu6", "swish",
-                                        "Tanh",  "unknown"};
+    static const char *const wrong[] = {"",     "GELU",   "gelu ", " gelu",
+                                        "gel",  "gelu2",  "relu6", "swish",
+                                        "Tanh", "unknown"};
 
     (void)state;
     for (size_t i = 0; i < LENGTH(wrong); i++) {

@@ -149,8 +149,8 @@ static void assert_syr2k(size_t n, size_t k)
             double sum = 3;
 
             for (size_t l = 0; l < k; l++)
-                sum += a[i * k + l] * b[j * k + l] +
-                       b[i * k + l] * a[j * k + l];
+                sum +=
+                    a[i * k + l] * b[j * k + l] + b[i * k + l] * a[j * k + l];
             assert_true(i <= j ? c[i * n + j] == sum : isnan(c[i * n + j]));
         }
     free(c);
@@ -210,7 +210,8 @@ static void rows_keep_their_bits_at_every_position(void **state)
     (void)state;
     if (!dafl_blas_rows_are_stable()) {
         print_message("this BLAS (%s) does not keep the bits of rows: "
-                      "skipped\n", dafl_blas_core());
+                      "skipped\n",
+                      dafl_blas_core());
         skip();
     }
     for (double beta = 0; beta < 2; beta++) {

@@ -7,8 +7,8 @@ static const double x[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
 
 static const char *put_x(size_t rows, size_t cols)
 {
-    assert_ok(dafl_npy_write(at("x.npy"), DAFL_NPY_F64, 2, rows, cols, x,
-                             NULL));
+    assert_ok(
+        dafl_npy_write(at("x.npy"), DAFL_NPY_F64, 2, rows, cols, x, NULL));
     return at("x.npy");
 }
 
@@ -26,8 +26,8 @@ static void features_and_labels_are_read(void **state)
 
     (void)state;
     for (size_t classes = 0; classes <= 8; classes += 8) {
-        assert_ok(dafl_data_open(&data, put_x(4, 3),
-                                 put_y(DAFL_NPY_I64, 4, y), classes, NULL));
+        assert_ok(dafl_data_open(&data, put_x(4, 3), put_y(DAFL_NPY_I64, 4, y),
+                                 classes, NULL));
         assert_int_equal(data.n, 4);
         assert_int_equal(data.x.cols, 3);
         assert_int_equal(data.classes, classes == 0 ? 6 : 8);
@@ -111,8 +111,8 @@ static void features_of_another_kind_are_refused(void **state)
     assert_refused(at("x.npy"), NULL, 0, at("x.npy"), "need two dimensions");
     (void)put_x(0, 3);
     assert_refused(at("x.npy"), NULL, 0, at("x.npy"), "at least one row");
-    assert_ok(dafl_npy_write(at("x.npy"), DAFL_NPY_F64, 2, 1,
-                             DAFL_SIZE_MAX + 1, wide, NULL));
+    assert_ok(dafl_npy_write(at("x.npy"), DAFL_NPY_F64, 2, 1, DAFL_SIZE_MAX + 1,
+                             wide, NULL));
     assert_refused(at("x.npy"), NULL, 0, at("x.npy"),
                    "has 65537 columns, at most 65536");
     free(wide);
@@ -128,8 +128,7 @@ static void labels_of_another_kind_are_refused(void **state)
     (void)put_x(4, 3);
     assert_refused(at("x.npy"), at("none"), 0, at("none"), "No such file");
     (void)put_y(DAFL_NPY_I64, 3, negative);
-    assert_refused(at("x.npy"), at("y.npy"), 0, at("y.npy"),
-                   "has 3 labels");
+    assert_refused(at("x.npy"), at("y.npy"), 0, at("y.npy"), "has 3 labels");
     assert_refused(at("x.npy"), at("y.npy"), 0, at("y.npy"), "has 4 rows");
     (void)put_y(DAFL_NPY_F64, 4, x);
     assert_refused(at("x.npy"), at("y.npy"), 0, at("y.npy"),

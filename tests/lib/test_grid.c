@@ -128,10 +128,11 @@ static void exact_rows_is_the_most_a_double_can_sum(void **state)
                 UINT64_MAX);
 }
 
-static const dafl_contract grids[] = {
-    {.exact = true, .s = 1, .q = 65536}, {.exact = true, .s = 12, .q = 4},
-    {.exact = true, .s = 16, .q = 100},  {.exact = true, .s = 22, .q = 16},
-    {.exact = true, .s = 24, .q = 3}};
+static const dafl_contract grids[] = {{.exact = true, .s = 1, .q = 65536},
+                                      {.exact = true, .s = 12, .q = 4},
+                                      {.exact = true, .s = 16, .q = 100},
+                                      {.exact = true, .s = 22, .q = 16},
+                                      {.exact = true, .s = 24, .q = 3}};
 
 static void rounding_equals_rint_and_is_idempotent(void **state)
 {
@@ -180,13 +181,22 @@ static void values_beyond_the_magnitude_are_found(void **state)
     (void)state;
     for (size_t g = 0; g < COUNT(grids); g++) {
         double q = grids[g].q, step = ldexp(1, -(int)grids[g].s);
-        const double good[] = {q, -q, q + step / 2.1, -q - step / 2.1, 0,
-                               DBL_TRUE_MIN};
-        const double bad[] = {q + step, -q - step, q + step / 1.9, 2 * q,
-                              ldexp(1, 51) * step, ldexp(-1, 51) * step,
-                              ldexp(1.5, 52) * step, ldexp(-1.5, 52) * step,
-                              ldexp(-1, 52) * step, 1e300, -DBL_MAX, NAN,
-                              INFINITY, -INFINITY};
+        const double good[] = {q, -q,          q + step / 2.1, -q - step / 2.1,
+                               0, DBL_TRUE_MIN};
+        const double bad[] = {q + step,
+                              -q - step,
+                              q + step / 1.9,
+                              2 * q,
+                              ldexp(1, 51) * step,
+                              ldexp(-1, 51) * step,
+                              ldexp(1.5, 52) * step,
+                              ldexp(-1.5, 52) * step,
+                              ldexp(-1, 52) * step,
+                              1e300,
+                              -DBL_MAX,
+                              NAN,
+                              INFINITY,
+                              -INFINITY};
 
         for (size_t i = 0; i < COUNT(good) + COUNT(bad); i++) {
             int is_good = i < COUNT(good);

@@ -10,9 +10,15 @@ enum { LAYERS = 2, MOST = 24 };
 
 static dafl_params params(void)
 {
-    dafl_params p = {.features = 3, .width = 5, .hidden = 6, .classes = 4,
-                     .layers = LAYERS, .activation = DAFL_ACT_RELU,
-                     .lambda = 0.1, .gamma = 1.0 / 3, .seed = {{9, 8, 7}},
+    dafl_params p = {.features = 3,
+                     .width = 5,
+                     .hidden = 6,
+                     .classes = 4,
+                     .layers = LAYERS,
+                     .activation = DAFL_ACT_RELU,
+                     .lambda = 0.1,
+                     .gamma = 1.0 / 3,
+                     .seed = {{9, 8, 7}},
                      .contract = DAFL_CONTRACT_DEFAULT};
 
     assert_ok(dafl_params_check(&p, NULL));
@@ -222,8 +228,8 @@ static bool is_refused(const opened *o, const char *culprit, dafl_why *why)
 {
     dafl_model *model = NULL;
 
-    assert_ok(dafl_st_write(at("bad"), o->tensors, o->n, o->meta, o->n_meta,
-                            NULL));
+    assert_ok(
+        dafl_st_write(at("bad"), o->tensors, o->n, o->meta, o->n_meta, NULL));
     why->text[0] = '\0';
     if (dafl_model_load(&model, at("bad"), why) == DAFL_OK) {
         dafl_model_free(&model);
@@ -265,25 +271,45 @@ static void a_malformed_value_is_named(void **state)
         const char *key, *value;
         const char *word; /* that the reason must have; NULL: the key */
     } bad[] = {
-        {"format", "deepafl-model-2", NULL}, {"format", "", NULL},
-        {"method", "magic", NULL}, {"features", "0", NULL},
-        {"features", "-1", NULL}, {"features", "3x", NULL},
-        {"features", "", NULL}, {"features", "65537", NULL},
-        {"features", " 3", NULL}, {"width", "0", NULL},
-        {"width", "99999999999999999999", NULL}, {"hidden", "0", NULL},
-        {"hidden", "six", NULL}, {"classes", "1", NULL},
-        {"classes", "4.0", NULL}, {"layers", "1026", NULL},
-        {"layers", "-0", NULL}, {"activation", "sigmoid", NULL},
-        {"lambda", "-1", NULL}, {"lambda", "nan", NULL},
-        {"lambda", "inf", NULL}, {"lambda", "", NULL},
-        {"lambda", "1e999", NULL}, {"gamma", "-1e-9", NULL},
-        {"gamma", "0.1.2", NULL}, {"seed", "", NULL}, {"seed", "xyz", NULL},
-        {"schedule", "often", NULL}, {"ablate", "everything", "ablation"},
-        {"projections", "", NULL}, {"projections", "none", NULL},
-        {"grid_bits", "0", "grid"}, {"grid_bits", "25", NULL},
-        {"magnitude", "0", NULL}, {"magnitude", "65537", NULL},
-        {"rows_max", "0", "n_max"}, {"rows_max", "2000000000000", NULL},
-        {"ring_bits", "0", "ring"}, {"ring_bits", "56", "ring"},
+        {"format", "deepafl-model-2", NULL},
+        {"format", "", NULL},
+        {"method", "magic", NULL},
+        {"features", "0", NULL},
+        {"features", "-1", NULL},
+        {"features", "3x", NULL},
+        {"features", "", NULL},
+        {"features", "65537", NULL},
+        {"features", " 3", NULL},
+        {"width", "0", NULL},
+        {"width", "99999999999999999999", NULL},
+        {"hidden", "0", NULL},
+        {"hidden", "six", NULL},
+        {"classes", "1", NULL},
+        {"classes", "4.0", NULL},
+        {"layers", "1026", NULL},
+        {"layers", "-0", NULL},
+        {"activation", "sigmoid", NULL},
+        {"lambda", "-1", NULL},
+        {"lambda", "nan", NULL},
+        {"lambda", "inf", NULL},
+        {"lambda", "", NULL},
+        {"lambda", "1e999", NULL},
+        {"gamma", "-1e-9", NULL},
+        {"gamma", "0.1.2", NULL},
+        {"seed", "", NULL},
+        {"seed", "xyz", NULL},
+        {"schedule", "often", NULL},
+        {"ablate", "everything", "ablation"},
+        {"projections", "", NULL},
+        {"projections", "none", NULL},
+        {"grid_bits", "0", "grid"},
+        {"grid_bits", "25", NULL},
+        {"magnitude", "0", NULL},
+        {"magnitude", "65537", NULL},
+        {"rows_max", "0", "n_max"},
+        {"rows_max", "2000000000000", NULL},
+        {"ring_bits", "0", "ring"},
+        {"ring_bits", "56", "ring"},
         {"ring_bits", "-48", "ring"},
     };
     dafl_params p = params();
@@ -407,12 +433,10 @@ static void files_of_another_kind_are_refused(void **state)
     dafl_why why = {""};
 
     (void)state;
-    assert_int_equal(dafl_model_load(&model, at("none"), &why),
-                     DAFL_ERR_INPUT);
+    assert_int_equal(dafl_model_load(&model, at("none"), &why), DAFL_ERR_INPUT);
     assert_says(&why, at("none"));
     assert_ok(dafl_file_replace(at("text"), &text, 1, NULL));
-    assert_int_equal(dafl_model_load(&model, at("text"), &why),
-                     DAFL_ERR_INPUT);
+    assert_int_equal(dafl_model_load(&model, at("text"), &why), DAFL_ERR_INPUT);
     assert_says(&why, at("text"));
     assert_ok(dafl_st_write(at("empty"), NULL, 0, NULL, 0, NULL));
     assert_int_equal(dafl_model_load(&model, at("empty"), &why),

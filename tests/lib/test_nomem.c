@@ -159,8 +159,8 @@ static void saving_and_loading_a_model_survive(void **state)
     (void)count_names(1);
     assert_true(fail_each(save, model, OR_NONE) >= 3);
     assert_ok(dafl_model_save(model, at("model"), NULL));
-    assert_true(fail_each(load, (void *)(uintptr_t)at("model"),
-                          ANY_ERROR) >= 10);
+    assert_true(fail_each(load, (void *)(uintptr_t)at("model"), ANY_ERROR) >=
+                10);
     dafl_model_free(&model);
     free(x);
 }
@@ -252,8 +252,8 @@ static dafl_err take(void *ctx)
         if (i < k->upto)
             assert_ok(err);
         else if (err != DAFL_OK)
-            assert_ok(dafl_trainer_take(trainer, &query, &k->sums[i],
-                                        k->t->all, NULL));
+            assert_ok(dafl_trainer_take(trainer, &query, &k->sums[i], k->t->all,
+                                        NULL));
     }
     dafl_trainer_free(&trainer);
     dafl_model_free(&model);

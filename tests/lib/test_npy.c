@@ -49,14 +49,12 @@ static void assert_bytes_refused(dafl_bytes file, const char *reason)
     dafl_npy npy = {.rows = 77};
     dafl_why why = {""};
 
-    assert_int_equal(dafl_npy_parse(&npy, file, "x.npy", &why),
-                     DAFL_ERR_INPUT);
+    assert_int_equal(dafl_npy_parse(&npy, file, "x.npy", &why), DAFL_ERR_INPUT);
     assert_int_equal(strncmp(why.text, "x.npy: ", 7), 0);
     if (strstr(why.text, reason) == NULL)
         fail_msg("\"%s\" does not say \"%s\"", why.text, reason);
     assert_int_equal(npy.rows, 77); /* outputs only on success */
-    assert_int_equal(dafl_npy_parse(&npy, file, "x.npy", NULL),
-                     DAFL_ERR_INPUT);
+    assert_int_equal(dafl_npy_parse(&npy, file, "x.npy", NULL), DAFL_ERR_INPUT);
 }
 
 static void assert_header_refused(const char *header, const char *reason)
@@ -242,11 +240,12 @@ static void other_types_are_refused(void **state)
         PLAIN("<"),   PLAIN(""),     PLAIN("<F4"),    PLAIN("<f4 ")};
 
     (void)state;
-    assert_header_refused(PLAIN(">f4"), "dtype '>f4', big-endian numbers; "
+    assert_header_refused(PLAIN(">f4"),
+                          "dtype '>f4', big-endian numbers; "
                           "save x.astype(x.dtype.newbyteorder('<')) instead");
     assert_header_refused(PLAIN(">u1"), "big-endian");
     assert_header_refused(PLAIN("|b1"), "'|b1', booleans; save "
-                          "x.astype('uint8') instead");
+                                        "x.astype('uint8') instead");
     assert_header_refused(PLAIN("|O"), "Python objects");
     assert_header_refused(PLAIN("<U5"), "strings");
     assert_header_refused(PLAIN("|S5"), "strings");
@@ -255,7 +254,8 @@ static void other_types_are_refused(void **state)
     assert_header_refused(HEADER("('<f4', (2,))", "False", "(3,)"),
                           "structured dtype");
     for (size_t i = 0; i < sizeof unread / sizeof unread[0]; i++)
-        assert_header_refused(unread[i], "a type not read here; save "
+        assert_header_refused(unread[i],
+                              "a type not read here; save "
                               "x.astype('float32') or an integer type");
 }
 
@@ -480,8 +480,7 @@ static void every_type_survives_a_round_trip(void **state)
             assert_int_equal((npy.data - npy.map.bytes.ptr) % 64, 0);
             dafl_npy_get_rows(&npy, out, NULL, 0, rows);
             for (size_t i = 0; i < n; i++) {
-                assert_int_equal(bits_of(out[i]),
-                                 bits_of(sample_double(t, i)));
+                assert_int_equal(bits_of(out[i]), bits_of(sample_double(t, i)));
             }
             dafl_npy_close(&npy);
             assert_null(npy.map.bytes.ptr);
@@ -518,8 +517,11 @@ static void rows_come_in_the_order_asked_for(void **state)
     static const uint32_t index[] = {4, 0, 0, 3};
     float data[5 * 19];
     double out[4 * 19];
-    dafl_npy npy = {.type = DAFL_NPY_F32, .n_dims = 2, .rows = n_rows,
-                    .cols = n_cols, .data = (const uint8_t *)data};
+    dafl_npy npy = {.type = DAFL_NPY_F32,
+                    .n_dims = 2,
+                    .rows = n_rows,
+                    .cols = n_cols,
+                    .data = (const uint8_t *)data};
 
     (void)state;
     for (size_t i = 0; i < n_rows * n_cols; i++)
@@ -583,12 +585,11 @@ static void a_write_that_fails_keeps_the_old_file(void **state)
 
     (void)state;
     (void)snprintf(below, sizeof below, "%s/b.npy", path);
-    assert_int_equal(dafl_npy_write(path, DAFL_NPY_U8, 1, 6, 1, &samples[0],
-                                    NULL),
-                     DAFL_OK);
-    assert_int_equal(dafl_npy_write(below, DAFL_NPY_U8, 1, 6, 1, &samples[0],
-                                    &why),
-                     DAFL_ERR_INPUT);
+    assert_int_equal(
+        dafl_npy_write(path, DAFL_NPY_U8, 1, 6, 1, &samples[0], NULL), DAFL_OK);
+    assert_int_equal(
+        dafl_npy_write(below, DAFL_NPY_U8, 1, 6, 1, &samples[0], &why),
+        DAFL_ERR_INPUT);
     assert_non_null(strstr(why.text, "Not a directory"));
     assert_int_equal(dafl_npy_open(&npy, path, NULL), DAFL_OK);
     dafl_npy_close(&npy);

@@ -6,8 +6,13 @@
 
 static dafl_params good(void)
 {
-    return (dafl_params){.features = 10, .width = 20, .hidden = 30,
-                         .classes = 4, .layers = 5, .lambda = 1, .gamma = 0.1,
+    return (dafl_params){.features = 10,
+                         .width = 20,
+                         .hidden = 30,
+                         .classes = 4,
+                         .layers = 5,
+                         .lambda = 1,
+                         .gamma = 0.1,
                          .contract = DAFL_CONTRACT_DEFAULT};
 }
 
@@ -59,11 +64,11 @@ static void sizes_out_of_range_are_refused(void **state)
     dafl_params p = good();
 
     (void)state;
-#define REFUSE(field, value, reason)  \
-    do {                              \
-        p = good();                   \
-        p.field = (value);            \
-        assert_refused(p, reason);    \
+#define REFUSE(field, value, reason) \
+    do {                             \
+        p = good();                  \
+        p.field = (value);           \
+        assert_refused(p, reason);   \
     } while (0)
     REFUSE(features, 0, "features 0: choose 1 to 65536");
     REFUSE(features, over, "features 65537: choose");
@@ -106,22 +111,22 @@ static void names_are_parsed_back(void **state)
     for (int i = DAFL_METHOD_DEEPAFL; i <= DAFL_METHOD_AFL; i++) {
         dafl_method m = (dafl_method)99;
 
-        assert_ok(dafl_method_parse(&m, dafl_method_name((dafl_method)i),
-                                    NULL));
+        assert_ok(
+            dafl_method_parse(&m, dafl_method_name((dafl_method)i), NULL));
         assert_int_equal(m, i);
     }
     for (int i = DAFL_SCHEDULE_DELTA; i <= DAFL_SCHEDULE_FULL; i++) {
         dafl_schedule s = (dafl_schedule)99;
 
-        assert_ok(dafl_schedule_parse(
-            &s, dafl_schedule_name((dafl_schedule)i), NULL));
+        assert_ok(dafl_schedule_parse(&s, dafl_schedule_name((dafl_schedule)i),
+                                      NULL));
         assert_int_equal(s, i);
     }
     for (int i = DAFL_ABLATE_NOTHING; i <= DAFL_ABLATE_OMEGA; i++) {
         dafl_ablation a = (dafl_ablation)99;
 
-        assert_ok(dafl_ablation_parse(
-            &a, dafl_ablation_name((dafl_ablation)i), NULL));
+        assert_ok(dafl_ablation_parse(&a, dafl_ablation_name((dafl_ablation)i),
+                                      NULL));
         assert_int_equal(a, i);
     }
 }
@@ -139,11 +144,9 @@ static void unknown_names_are_answered_with_the_known_ones(void **state)
 
         assert_int_equal(dafl_method_parse(&m, bad[i], &why), DAFL_ERR_INPUT);
         assert_says(&why, "deepafl, afl");
-        assert_int_equal(dafl_schedule_parse(&s, bad[i], &why),
-                         DAFL_ERR_INPUT);
+        assert_int_equal(dafl_schedule_parse(&s, bad[i], &why), DAFL_ERR_INPUT);
         assert_says(&why, "delta, full");
-        assert_int_equal(dafl_ablation_parse(&a, bad[i], &why),
-                         DAFL_ERR_INPUT);
+        assert_int_equal(dafl_ablation_parse(&a, bad[i], &why), DAFL_ERR_INPUT);
         assert_says(&why, "nothing, skip, projection, activation, omega");
         assert_says(&why, bad[i]);
         assert_true((int)m == 99 && (int)s == 99 && (int)a == 99);

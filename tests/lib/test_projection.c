@@ -7,8 +7,12 @@
 
 static dafl_params params(void)
 {
-    dafl_params p = {.features = 30, .width = 50, .hidden = 40, .classes = 3,
-                     .layers = 2, .seed = {{1, 2, 3}},
+    dafl_params p = {.features = 30,
+                     .width = 50,
+                     .hidden = 40,
+                     .classes = 3,
+                     .layers = 2,
+                     .seed = {{1, 2, 3}},
                      .contract = DAFL_CONTRACT_DEFAULT};
 
     assert_ok(dafl_params_check(&p, NULL));
@@ -128,7 +132,8 @@ static void names_follow_the_papers_letters(void **state)
         size_t k;
         int bias;
         const char *name;
-    } names[] = {{0, 0, "A"}, {0, 1, "a"}, {1, 0, "B0"}, {1, 1, "b0"},
+    } names[] = {{0, 0, "A"},        {0, 1, "a"},
+                 {1, 0, "B0"},       {1, 1, "b0"},
                  {1024, 0, "B1023"}, {SIZE_MAX, 1, "b18446744073709551614"}};
 
     (void)state;
@@ -167,8 +172,7 @@ static void assert_refused(const dafl_params *p, size_t k, const char *file,
     dafl_projection m = {.in = 77};
     dafl_why why = {""};
 
-    assert_int_equal(dafl_projection_read(&m, p, dir, k, &why),
-                     DAFL_ERR_INPUT);
+    assert_int_equal(dafl_projection_read(&m, p, dir, k, &why), DAFL_ERR_INPUT);
     assert_says(&why, file);
     assert_says(&why, reason);
     assert_int_equal(m.in, 77);
@@ -219,8 +223,7 @@ static void a_directory_that_does_not_exist_is_named(void **state)
     assert_says(&why, at("none"));
     memset(name, 'x', sizeof name);
     name[sizeof name - 1] = '\0';
-    assert_int_equal(dafl_projection_write(&m, name, 0, &why),
-                     DAFL_ERR_INPUT);
+    assert_int_equal(dafl_projection_write(&m, name, 0, &why), DAFL_ERR_INPUT);
     assert_int_equal(dafl_projection_read(&m, &p, name, 0, &why),
                      DAFL_ERR_INPUT);
     dafl_projection_drop(&m);

@@ -5,9 +5,9 @@
 #include "lib/file.h"
 #include "lib/safetensors.h"
 
-#define TENSOR(shape, begin, end)                               \
-    "{\"dtype\":\"F64\",\"shape\":" shape ",\"data_offsets\":[" \
-    begin "," end "]}"
+#define TENSOR(shape, begin, end)                                             \
+    "{\"dtype\":\"F64\",\"shape\":" shape ",\"data_offsets\":[" begin "," end \
+    "]}"
 
 static char path[160];
 
@@ -208,10 +208,13 @@ static void nothing_at_all_is_a_file_too(void **state)
 
 static void tensors_come_in_the_order_of_their_data(void **state)
 {
-    dafl_st *st = parse("{\"c\":" TENSOR("[2]", "8", "24") ",\"a\":"
-                        TENSOR("[1,1]", "0", "8") ",\"b\":"
-                        TENSOR("[0]", "8", "8") ",\"d\":"
-                        TENSOR("[7,0]", "24", "24") "}  ", 24);
+    dafl_st *st =
+        parse("{\"c\":" TENSOR("[2]", "8", "24") ",\"a\":" TENSOR(
+                  "[1,1]", "0",
+                  "8") ",\"b\":" TENSOR("[0]", "8",
+                                        "8") ",\"d\":" TENSOR("[7,0]", "24",
+                                                              "24") "}  ",
+              24);
     static const char *const names[] = {"a", "b", "c", "d"};
 
     (void)state;
@@ -241,8 +244,9 @@ static void headers_that_are_not_json_are_refused(void **state)
     assert_refused("{\"a\\u0000\":1}", 0, json);
     assert_refused("{\"a\":" TENSOR("[1]", "0", "99999999999999999999") "}", 8,
                    json);
-    assert_refused("{\"a\":" TENSOR("[1]", "0", "8") ",\"a\":"
-                   TENSOR("[1]", "8", "16") "}", 16, "duplicate");
+    assert_refused("{\"a\":" TENSOR("[1]", "0",
+                                    "8") ",\"a\":" TENSOR("[1]", "8", "16") "}",
+                   16, "duplicate");
     assert_refused("{\"__metadata__\":{\"a\":\"\",\"a\":\"\"}}", 0,
                    "duplicate");
     assert_refused("{\"a\":{\"dtype\":\"F64\",\"dtype\":\"F64\"}}", 0,
@@ -264,10 +268,12 @@ static void malformed_descriptions_are_refused(void **state)
                    form);
     assert_refused("{\"a\":{\"dtype\":\"F64\",\"shape\":[0]}}", 0, form);
     assert_refused("{\"a\":{\"dtype\":64,\"shape\":[0],\"data_offsets\":"
-                   "[0,0]}}", 0, form);
+                   "[0,0]}}",
+                   0, form);
     assert_refused("{\"a\":" TENSOR("0", "0", "0") "}", 0, form);
     assert_refused("{\"a\":{\"dtype\":\"F64\",\"shape\":[0],\"data_offsets\":"
-                   "[0,0],\"more\":1}}", 0, form);
+                   "[0,0],\"more\":1}}",
+                   0, form);
     assert_refused("{\"\":" TENSOR("[0]", "0", "0") "}", 0, "has no name");
 }
 
@@ -279,7 +285,8 @@ static void other_dtypes_and_shapes_are_refused(void **state)
 
     (void)state;
     assert_refused("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":"
-                   "[0,8]}}", 8, "tensor 'a' has a dtype other than F64");
+                   "[0,8]}}",
+                   8, "tensor 'a' has a dtype other than F64");
     assert_refused("{\"a\":" TENSOR("[]", "0", "8") "}", 8, dims);
     assert_refused("{\"a\":" TENSOR("[1,1,1]", "0", "8") "}", 8, dims);
     assert_refused("{\"a\":" TENSOR("[-1]", "0", "8") "}", 8, whole);
@@ -288,14 +295,14 @@ static void other_dtypes_and_shapes_are_refused(void **state)
     assert_refused("{\"a\":" TENSOR("[9223372036854775807]", "0", "8") "}", 8,
                    large);
     /* 2^32 * 2^32 and 2^61 * 8 would wrap to nothing. */
-    assert_refused("{\"a\":" TENSOR("[4294967296,4294967296]", "0", "0") "}",
-                   0, large);
+    assert_refused("{\"a\":" TENSOR("[4294967296,4294967296]", "0", "0") "}", 0,
+                   large);
     assert_refused("{\"a\":" TENSOR("[2305843009213693952]", "0", "0") "}", 0,
                    large);
-    assert_refused("{\"a\":" TENSOR("[0,2305843009213693952]", "0", "0") "}",
-                   0, large);
-    assert_refused("{\"a\":" TENSOR("[2305843009213693952,0]", "0", "0") "}",
-                   0, large);
+    assert_refused("{\"a\":" TENSOR("[0,2305843009213693952]", "0", "0") "}", 0,
+                   large);
+    assert_refused("{\"a\":" TENSOR("[2305843009213693952,0]", "0", "0") "}", 0,
+                   large);
 }
 
 static void offsets_that_do_not_tile_the_data_are_refused(void **state)
@@ -313,21 +320,21 @@ static void offsets_that_do_not_tile_the_data_are_refused(void **state)
     assert_refused("{\"a\":" TENSOR("[0]", "0", "8") "}", 8, match);
     assert_refused("{\"a\":" TENSOR("[1]", "8", "16") "}", 16,
                    "'a' leaves a gap before it");
-    assert_refused("{\"a\":" TENSOR("[1]", "0", "8") ",\"b\":"
-                   TENSOR("[1]", "16", "24") "}", 24,
-                   "'b' leaves a gap before it");
-    assert_refused("{\"a\":" TENSOR("[2]", "0", "16") ",\"b\":"
-                   TENSOR("[1]", "8", "16") "}", 16,
-                   "'b' overlaps the one before it");
-    assert_refused("{\"a\":" TENSOR("[1]", "0", "8") ",\"b\":"
-                   TENSOR("[1]", "0", "8") "}", 8,
-                   "'b' overlaps the one before it");
-    assert_refused("{\"a\":" TENSOR("[2]", "0", "16") ",\"b\":"
-                   TENSOR("[0]", "8", "8") "}", 16,
-                   "'b' overlaps the one before it");
-    assert_refused("{\"a\":" TENSOR("[1]", "0", "8") ",\"b\":"
-                   TENSOR("[0]", "9", "9") "}", 8,
-                   "'b' leaves a gap before it");
+    assert_refused("{\"a\":" TENSOR("[1]", "0", "8") ",\"b\":" TENSOR(
+                       "[1]", "16", "24") "}",
+                   24, "'b' leaves a gap before it");
+    assert_refused("{\"a\":" TENSOR("[2]", "0", "16") ",\"b\":" TENSOR(
+                       "[1]", "8", "16") "}",
+                   16, "'b' overlaps the one before it");
+    assert_refused(
+        "{\"a\":" TENSOR("[1]", "0", "8") ",\"b\":" TENSOR("[1]", "0", "8") "}",
+        8, "'b' overlaps the one before it");
+    assert_refused("{\"a\":" TENSOR("[2]", "0",
+                                    "16") ",\"b\":" TENSOR("[0]", "8", "8") "}",
+                   16, "'b' overlaps the one before it");
+    assert_refused(
+        "{\"a\":" TENSOR("[1]", "0", "8") ",\"b\":" TENSOR("[0]", "9", "9") "}",
+        8, "'b' leaves a gap before it");
     assert_refused("{\"a\":" TENSOR("[1]", "0", "8") "}", 7, "cut short");
     assert_refused("{\"a\":" TENSOR("[1]", "0", "8") "}", 9, "too long");
     assert_refused("{}", 1, "too long");
@@ -434,21 +441,22 @@ static void assert_write_refused(const dafl_st_tensor *t, size_t n,
 static void write_refuses_what_cannot_be_read_back(void **state)
 {
     static const dafl_st_tensor t[] = {
-        {"a", 0, 1, 1, values},
-        {"a", 3, 1, 1, values},
-        {"a", 1, 1, 2, values},
-        {"a", 2, SIZE_MAX, SIZE_MAX, values},
+        {"a", 0, 1, 1, values},        {"a", 3, 1, 1, values},
+        {"a", 1, 1, 2, values},        {"a", 2, SIZE_MAX, SIZE_MAX, values},
         {"a", 2, 0, SIZE_MAX, values},
     };
-    static const dafl_st_tensor large[] = {
-        {"a", 1, PTRDIFF_MAX / 8, 1, values}, {"b", 1, 1, 1, values}};
+    static const dafl_st_tensor large[] = {{"a", 1, PTRDIFF_MAX / 8, 1, values},
+                                           {"b", 1, 1, 1, values}};
     static const dafl_st_tensor twice[] = {{"a", 1, 1, 1, values},
                                            {"a", 1, 1, 1, values}};
     static const dafl_st_tensor named[] = {{"", 1, 1, 1, values},
                                            {"\xff", 1, 1, 1, values},
                                            {"__metadata__", 1, 1, 1, values}};
-    static const dafl_st_meta m[] = {{"a", "1"}, {"a", "2"}, {"", "3"},
-                                     {"\xc0\x80", "4"}, {"b", "\xed\xa0\x80"}};
+    static const dafl_st_meta m[] = {{"a", "1"},
+                                     {"a", "2"},
+                                     {"", "3"},
+                                     {"\xc0\x80", "4"},
+                                     {"b", "\xed\xa0\x80"}};
     const size_t long_len = DAFL_ST_HEADER_MAX;
     char *long_text = malloc(long_len + 1);
     dafl_st_meta long_meta = {"a", long_text};
@@ -482,8 +490,7 @@ static void a_write_that_fails_keeps_the_old_file(void **state)
     (void)state;
     (void)snprintf(below, sizeof below, "%s/b", path);
     write_samples();
-    assert_int_equal(dafl_st_write(path, &bad, 1, NULL, 0, NULL),
-                     DAFL_ERR_ARG);
+    assert_int_equal(dafl_st_write(path, &bad, 1, NULL, 0, NULL), DAFL_ERR_ARG);
     assert_int_equal(dafl_st_write(below, NULL, 0, NULL, 0, &why),
                      DAFL_ERR_INPUT);
     assert_non_null(strstr(why.text, "Not a directory"));

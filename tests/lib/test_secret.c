@@ -142,8 +142,10 @@ static void a_site_leaves_nothing_behind(void **state)
     assert_ok(dafl_npy_write(at("y.npy"), DAFL_NPY_U8, 1, N, 1, y, NULL));
     assert_ok(dafl_data_open(&data, at("x.npy"), at("y.npy"), 0, NULL));
     for (int wide = 0; wide < 2; wide++) {
-        dafl_params p = {.method = DAFL_METHOD_AFL, .features = D,
-                         .classes = 2, .contract = DAFL_CONTRACT_DEFAULT};
+        dafl_params p = {.method = DAFL_METHOD_AFL,
+                         .features = D,
+                         .classes = 2,
+                         .contract = DAFL_CONTRACT_DEFAULT};
         dafl_query query = {.kind = DAFL_QUERY_GRAM};
         dafl_layout layout;
         dafl_pool *pool = NULL;

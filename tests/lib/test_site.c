@@ -31,8 +31,8 @@ static unsigned assert_splits_agree(dafl_params p, const dafl_data *data)
     assert_ok(dafl_pool_new(&pools[1], 3));
     one = make_crew(model, pools[0], data, 1);
     for (size_t i = 0; i < COUNT(others); i++)
-        others[i] = make_crew(model, pools[i % 2], data,
-                              random_size(1, SITES_MAX));
+        others[i] =
+            make_crew(model, pools[i % 2], data, random_size(1, SITES_MAX));
     assert_ok(dafl_trainer_new(&trainer, model, 1));
     assert_ok(dafl_set_init(&all, 1));
     dafl_set_add(&all, 0);
@@ -50,9 +50,10 @@ static unsigned assert_splits_agree(dafl_params p, const dafl_data *data)
             for (size_t k = 0; k < sum.len; k++)
                 if (sum.i[k] != other.i[k])
                     fail_msg("%s of layer %zu, number %zu: %lld of one site, "
-                             "%lld of %zu", dafl_query_name(query.kind),
-                             query.layer, k, (long long)sum.i[k],
-                             (long long)other.i[k], others[i].n);
+                             "%lld of %zu",
+                             dafl_query_name(query.kind), query.layer, k,
+                             (long long)sum.i[k], (long long)other.i[k],
+                             others[i].n);
             dafl_sum_drop(&other);
         }
         assert_ok(dafl_trainer_take(trainer, &query, &sum, &all, NULL));
@@ -90,8 +91,8 @@ static void any_split_of_the_rows_gives_the_same_sums(void **state)
     for (unsigned s = 16; s <= 22; s += 6) { /* in doubles, and emptied often */
         dafl_params p = small_params();
 
-        p.contract = (dafl_contract){.exact = true, .s = s, .q = 16,
-                                     .n_max = ROWS};
+        p.contract =
+            (dafl_contract){.exact = true, .s = s, .q = 16, .n_max = ROWS};
         p.hidden = 25;
         kinds |= assert_splits_agree(p, &data);
     }
@@ -147,6 +148,26 @@ static void the_gram_matrix_is_that_of_the_rows(void **state)
     dafl_data_close(&data);
 }
 
+/* What a server asks when somebody left during an increment: the full matrices
+ * of the same layer. Its increment cannot be asked twice. */
+static void assert_gram_may_follow(crew *asked, crew *silent,
+                                   const dafl_query *increment)
+{
+    dafl_query full = {.kind = DAFL_QUERY_GRAM, .layer = increment->layer};
+    dafl_sum again = empty_sum(&asked->model->params, increment);
+    dafl_sum x = ask(asked, &full);
+    dafl_sum y = empty_sum(&asked->model->params, &full);
+
+    assert_ok(dafl_site_gram(silent->sites[0], &y, NULL));
+    assert_memory_equal(x.i, y.i, x.len * sizeof *x.i);
+    assert_int_equal(dafl_site_answer(asked->sites[0], asked->model, increment,
+                                      NULL, &again, NULL),
+                     DAFL_ERR_ARG);
+    dafl_sum_drop(&again);
+    dafl_sum_drop(&y);
+    dafl_sum_drop(&x);
+}
+
 /* Two sites with the same rows; one is never asked for a sum. */
 static void a_site_that_does_not_answer_follows(void **state)
 {
@@ -178,9 +199,11 @@ static void a_site_that_does_not_answer_follows(void **state)
             if (query.kind == DAFL_QUERY_DONE)
                 break;
             m = projection_for(model, &query);
-            assert_ok(dafl_site_answer(silent.sites[0], model, &query, &m,
-                                       NULL, NULL));
+            assert_ok(dafl_site_answer(silent.sites[0], model, &query, &m, NULL,
+                                       NULL));
             sum = ask(&asked, &query);
+            if (query.kind == DAFL_QUERY_INCREMENT)
+                assert_gram_may_follow(&asked, &silent, &query);
             assert_ok(dafl_trainer_take(trainer, &query, &sum, &all, NULL));
             dafl_sum_drop(&sum);
             dafl_projection_drop(&m);
@@ -224,8 +247,12 @@ static void make_fixture(fixture *f, const double *x, size_t n, bool deep)
     static const uint8_t y[8] = {0, 1, 0, 1, 0, 1, 0, 1};
 
     *f = (fixture){.p = {.method = deep ? DAFL_METHOD_DEEPAFL : DAFL_METHOD_AFL,
-                         .features = 1, .width = 1, .hidden = 1, .classes = 2,
-                         .layers = 1, .activation = DAFL_ACT_NONE,
+                         .features = 1,
+                         .width = 1,
+                         .hidden = 1,
+                         .classes = 2,
+                         .layers = 1,
+                         .activation = DAFL_ACT_NONE,
                          .contract = DAFL_CONTRACT_DEFAULT}};
     assert_ok(dafl_params_check(&f->p, NULL));
     assert_ok(dafl_model_new(&f->model, &f->p));
@@ -266,8 +293,9 @@ static void a_bad_feature_is_named_with_its_row(void **state)
                {INFINITY, false, "not finite"},
                {NAN, true, "not finite"},
                {-INFINITY, true, "not finite"},
-               {4.5, false, "the feature 4.5 at layer 0 is beyond the largest "
-                            "magnitude 4"},
+               {4.5, false,
+                "the feature 4.5 at layer 0 is beyond the largest "
+                "magnitude 4"},
                {-1e300, false, "-1e+300"}};
 
     (void)state;
@@ -313,9 +341,9 @@ static void rows_that_do_not_fit_the_model_are_refused(void **state)
     (void)state;
     make_fixture(&f, x, 4, false);
     assert_int_equal(open_site(&f, beyond, 2, &why), DAFL_ERR_ARG);
-    assert_int_equal(dafl_site_new(&f.site, &f.p, f.pool, &f.data, NULL, 4,
-                                   &f.first, NULL),
-                     DAFL_ERR_ARG);
+    assert_int_equal(
+        dafl_site_new(&f.site, &f.p, f.pool, &f.data, NULL, 4, &f.first, NULL),
+        DAFL_ERR_ARG);
     f.data.y[2] = 2;
     assert_int_equal(open_site(&f, NULL, 4, &why), DAFL_ERR_INPUT);
     assert_says(&why, "row 2 has label 2, the model has 2 classes");
@@ -325,9 +353,9 @@ static void rows_that_do_not_fit_the_model_are_refused(void **state)
     assert_null(f.site);
     f.p.features = 1;
     f.p.method = DAFL_METHOD_DEEPAFL;
-    assert_int_equal(dafl_site_new(&f.site, &f.p, f.pool, &f.data, NULL, 4,
-                                   NULL, NULL),
-                     DAFL_ERR_ARG);
+    assert_int_equal(
+        dafl_site_new(&f.site, &f.p, f.pool, &f.data, NULL, 4, NULL, NULL),
+        DAFL_ERR_ARG);
     drop_fixture(&f);
 }
 

@@ -115,9 +115,9 @@ static void ridge_residual_is_within_bound(void **state)
         for (size_t i = 0; i < d; i++)
             g[i * d + i] += lambda;
         hh = product(w, g, k, d, d);
-        assert_true(distance(hh, h, k * d) <=
-                    10 * (double)d * DBL_EPSILON * norm(g, d * d) *
-                        norm(w, k * d));
+        assert_true(distance(hh, h, k * d) <= 10 * (double)d * DBL_EPSILON *
+                                                  norm(g, d * d) *
+                                                  norm(w, k * d));
         free(hh);
         free(w);
         free(h);
@@ -145,8 +145,8 @@ static void a_singular_matrix_gives_the_least_norm_solution(void **state)
         for (size_t j = 0; j < k; j++)
             for (size_t i = 0; i < rank; i++)
                 for (size_t c = 0; c < d; c++)
-                    best[j * d + c] += dot(v + i * d, w + j * d, d) / l[i] *
-                                       v[i * d + c];
+                    best[j * d + c] +=
+                        dot(v + i * d, w + j * d, d) / l[i] * v[i * d + c];
         assert_ok(dafl_solve_ridge(g, w, d, k, 0, NULL));
         /* Perturbation of the pseudo-inverse: condition 10, twice. */
         assert_true(distance(w, best, k * d) <=
@@ -192,15 +192,20 @@ static void ridge_refuses_what_is_not_finite(void **state)
 
 typedef struct {
     size_t d, k, rank;
-    double *w;           /* k x d: W column-major */
-    double *ut, *m, *s;  /* r x d, r x k */
+    double *w;          /* k x d: W column-major */
+    double *ut, *m, *s; /* r x d, r x k */
 } factors;
 
 static factors factor(const double *w, size_t d, size_t k)
 {
     size_t full = d < k ? d : k;
-    factors f = {d, k, 99, doubles(d * k), doubles(d * full),
-                 doubles(full * k), doubles(full)};
+    factors f = {d,
+                 k,
+                 99,
+                 doubles(d * k),
+                 doubles(d * full),
+                 doubles(full * k),
+                 doubles(full)};
     double *work = doubles(d * k);
 
     memcpy(f.w, w, d * k * sizeof *w);
@@ -312,7 +317,7 @@ static void factor_refuses_what_is_not_finite(void **state)
 /* A block's problem: W (d x C) factored, F with `rows` rows, Pi = F'F and
  * Upsilon = F'R. With few rows Pi is singular. */
 typedef struct {
-    size_t f;      /* columns of F */
+    size_t f; /* columns of F */
     factors w;
     double *pi;    /* f x f */
     double *ups;   /* f x C */
@@ -385,9 +390,9 @@ static void assert_stationary(const sandwich *p, double gamma)
     double *po = product(p->pi, omega, f, f, d);
     double *left = product(po, ww, f, d, d);
     double *right = product(p->ups, p->w.w, f, c, d);
-    double scale = (norm(p->pi, f * f) * norm(ww, d * d) + gamma) *
-                       norm(omega, f * d) +
-                   norm(p->ups, f * c) * norm(w, d * c);
+    double scale =
+        (norm(p->pi, f * f) * norm(ww, d * d) + gamma) * norm(omega, f * d) +
+        norm(p->ups, f * c) * norm(w, d * c);
 
     for (size_t i = 0; i < f * d; i++)
         left[i] += gamma * omega[i];
@@ -437,8 +442,8 @@ static void without_gamma_a_singular_pi_gives_the_least_norm(void **state)
     (void)state;
     for (size_t round = 0; round < 30; round++) {
         size_t d = random_size(1, 15), f = random_size(2, 25);
-        sandwich p = make_sandwich(d, random_size(1, 10), f,
-                                   random_size(1, f - 1), 0);
+        sandwich p =
+            make_sandwich(d, random_size(1, 10), f, random_size(1, f - 1), 0);
 
         assert_ok(solve(&p, 0, NULL));
         assert_stationary(&p, 0);
@@ -498,9 +503,9 @@ static void sandwich_refuses_what_is_not_finite(void **state)
                 dafl_why why = {""};
 
                 *(place < 4 ? &pi[place] : &n[place - 4]) = bad[b];
-                assert_int_equal(dafl_solve_sandwich(n, pi, s, 2, 1, gammas[g],
-                                                     &why),
-                                 DAFL_ERR_NUMERIC);
+                assert_int_equal(
+                    dafl_solve_sandwich(n, pi, s, 2, 1, gammas[g], &why),
+                    DAFL_ERR_NUMERIC);
                 assert_string_not_equal(why.text, "");
             }
 }

@@ -32,8 +32,8 @@ static void streams_equal_the_independent_model(void **state)
     for (size_t i = 0; i < COUNT(stream_known); i++) {
         dafl_stream_use use = (dafl_stream_use)stream_known[i].use;
         dafl_seed seed = seed_of(stream_known[i].seed);
-        dafl_draw draw = draw_of(stream_known[i].seed, use,
-                                 stream_known[i].number);
+        dafl_draw draw =
+            draw_of(stream_known[i].seed, use, stream_known[i].number);
         uint64_t word = 0;
 
         for (size_t k = 0; k <= stream_known[i].at; k++)
@@ -122,8 +122,8 @@ static void uniform_stays_inside_its_bound_and_is_centred(void **state)
 static void below_is_in_range_and_without_bias(void **state)
 {
     enum { N = 30000 };
-    static const uint64_t sizes[] = {1, 2, 3, 7, 1000, (uint64_t)1 << 63,
-                                     (uint64_t)3 << 62, UINT64_MAX};
+    static const uint64_t sizes[] = {
+        1, 2, 3, 7, 1000, (uint64_t)1 << 63, (uint64_t)3 << 62, UINT64_MAX};
 
     (void)state;
     for (size_t s = 0; s < COUNT(sizes); s++) {

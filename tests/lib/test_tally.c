@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values near the largest magnitude, of equal signs and odd: with random signs
- * a sum stays far from the bound, and with even ones bits may be lost unseen. */
+ * a sum stays far from the bound, and with even ones bits may be lost unseen.
+ */
 #include <math.h>
 
 #include "tests/check.h"
@@ -22,8 +23,8 @@ typedef struct {
     size_t n;
     dafl_contract grid;
     dafl_layout layout;
-    int64_t *a, *b;     /* n x D, n x C, in units of 2^-s */
-    double *x, *y;      /* the same on the grid */
+    int64_t *a, *b; /* n x D, n x C, in units of 2^-s */
+    double *x, *y;  /* the same on the grid */
     uint32_t *labels;
 } sample;
 
@@ -155,8 +156,8 @@ static void sums_are_exact_around_the_capacity(void **state)
     (void)state;
     for (size_t g = 0; g < COUNT(grids); g++) {
         size_t rows = (size_t)dafl_contract_exact_rows(&grids[g]);
-        const size_t sizes[] = {1, rows - 1, rows, rows + 1, 2 * rows + 1,
-                                3 * rows + 2};
+        const size_t sizes[] = {1,        rows - 1,     rows,
+                                rows + 1, 2 * rows + 1, 3 * rows + 2};
 
         for (size_t i = 0; i < COUNT(sizes); i++) {
             sample s = make_sample(&grids[g], sizes[i]);
@@ -219,8 +220,8 @@ static void threads_leave_no_trace(void **state)
         assert_ok(dafl_sum_init(&sum, s.layout.len, true));
         assert_ok(dafl_pool_reserve(pool, dafl_tally_scratch(&s.layout) *
                                               sizeof(double)));
-        assert_ok(dafl_tally_init(&sh.tally, &s.grid, &s.layout, &sum,
-                                  threads));
+        assert_ok(
+            dafl_tally_init(&sh.tally, &s.grid, &s.layout, &sum, threads));
         for (unsigned w = 0; w < threads; w++)
             dafl_tally_bind(&sh.tally, w, dafl_pool_scratch(pool, w));
         dafl_pool_run(pool, s.n, shared_block, &sh);

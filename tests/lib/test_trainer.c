@@ -100,16 +100,16 @@ static void queries_out_of_turn_are_refused(void **state)
         for (int kind = 0; kind <= DAFL_QUERY_DONE; kind++)
             for (size_t layer = 0; layer <= 3; layer++) {
                 dafl_query query = {.kind = (dafl_query_kind)kind,
-                                    .layer = layer, .rank = next.rank};
+                                    .layer = layer,
+                                    .rank = next.rank};
                 dafl_sum sum = empty_sum(&r->model->params, &query);
                 bool full = query.kind == DAFL_QUERY_GRAM &&
                             next.kind == DAFL_QUERY_INCREMENT;
 
-                if (layer != next.layer ||
-                    (query.kind != next.kind && !full) ||
+                if (layer != next.layer || (query.kind != next.kind && !full) ||
                     query.kind == DAFL_QUERY_DONE)
-                    assert_int_equal(dafl_trainer_take(r->trainer, &query,
-                                                       &sum, &r->all, NULL),
+                    assert_int_equal(dafl_trainer_take(r->trainer, &query, &sum,
+                                                       &r->all, NULL),
                                      DAFL_ERR_ARG);
                 dafl_sum_drop(&sum);
             }
@@ -136,9 +136,9 @@ static void sums_of_another_length_are_refused(void **state)
             dafl_sum right = empty_sum(&r->model->params, &query), sum;
 
             assert_ok(dafl_sum_init(&sum, right.len + (size_t)more, true));
-            assert_int_equal(dafl_trainer_take(r->trainer, &query, &sum,
-                                               &r->all, NULL),
-                             DAFL_ERR_ARG);
+            assert_int_equal(
+                dafl_trainer_take(r->trainer, &query, &sum, &r->all, NULL),
+                DAFL_ERR_ARG);
             dafl_sum_drop(&sum);
             dafl_sum_drop(&right);
         }
@@ -171,15 +171,15 @@ static void an_increment_of_another_cohort_is_refused(void **state)
     start_until_increment(r, small_params());
     dafl_trainer_next(r->trainer, &increment, &r->all);
     sum = empty_sum(&r->model->params, &increment);
-    assert_int_equal(dafl_trainer_take(r->trainer, &increment, &sum, &r->first,
-                                       NULL),
-                     DAFL_ERR_ARG);
+    assert_int_equal(
+        dafl_trainer_take(r->trainer, &increment, &sum, &r->first, NULL),
+        DAFL_ERR_ARG);
     dafl_sum_drop(&sum);
     /* They are asked for all of G and H instead, and that is taken. */
     dafl_trainer_next(r->trainer, &query, &r->first);
     assert_int_equal(query.kind, DAFL_QUERY_GRAM);
-    sum = ask(&(crew){.n = 1, .model = r->model,
-                      .sites = {r->crew.sites[0]}}, &query);
+    sum = ask(&(crew){.n = 1, .model = r->model, .sites = {r->crew.sites[0]}},
+              &query);
     assert_ok(dafl_trainer_take(r->trainer, &query, &sum, &r->first, NULL));
     dafl_sum_drop(&sum);
     assert_false(dafl_trainer_risk(r->trainer).known);
@@ -225,9 +225,9 @@ static void an_increment_of_another_rank_is_refused(void **state)
 
         other.rank += (size_t)more;
         sum = empty_sum(&r->model->params, &other);
-        assert_int_equal(dafl_trainer_take(r->trainer, &other, &sum, &r->all,
-                                           NULL),
-                         DAFL_ERR_ARG);
+        assert_int_equal(
+            dafl_trainer_take(r->trainer, &other, &sum, &r->all, NULL),
+            DAFL_ERR_ARG);
         dafl_sum_drop(&sum);
     }
     stop(r);
@@ -272,8 +272,9 @@ static void a_census_out_of_range_is_refused(void **state)
                 sum.i[0] = (int64_t)bad[i];
             else
                 sum.f[0] = bad[i];
-            assert_int_not_equal(dafl_trainer_take(r->trainer, &query, &sum,
-                                                   &r->all, &why), DAFL_OK);
+            assert_int_not_equal(
+                dafl_trainer_take(r->trainer, &query, &sum, &r->all, &why),
+                DAFL_OK);
             assert_says(&why, "allows 1 to 200");
             dafl_trainer_next(r->trainer, &next, &r->all);
             assert_int_equal(next.kind, DAFL_QUERY_CENSUS);
@@ -381,8 +382,7 @@ static void increments_and_full_sums_give_the_same_model(void **state)
         while (step(r))
             ;
         for (size_t t = 0; t < 3; t++)
-            memcpy(w[full] + 80 * t, r->model->heads[t].w,
-                   80 * sizeof(double));
+            memcpy(w[full] + 80 * t, r->model->heads[t].w, 80 * sizeof(double));
         stop(r);
     }
     for (size_t i = 0; i < COUNT(w[0]); i++)
@@ -406,8 +406,8 @@ static double penalty(const dafl_model *model)
                                      p->width * p->classes);
 
     for (size_t t = 0; t < model->n_blocks; t++)
-        sum += p->gamma * squares(model->blocks[t].n,
-                                  p->hidden * model->blocks[t].rank);
+        sum += p->gamma *
+               squares(model->blocks[t].n, p->hidden * model->blocks[t].rank);
     return sum;
 }
 
@@ -438,9 +438,8 @@ static void the_risk_is_that_of_the_rows_and_never_rises(void **state)
 
             assert_ok(dafl_model_projection(r->model, &m, head));
             assert_ok(dafl_site_hidden(site, before, &m, NULL, NULL));
-            assert_ok(dafl_site_advance(site, before,
-                                        &r->model->blocks[head - 1], NULL,
-                                        NULL));
+            assert_ok(dafl_site_advance(
+                site, before, &r->model->blocks[head - 1], NULL, NULL));
             dafl_projection_drop(&m);
         }
         assert_ok(dafl_site_score(site, &r->model->heads[head], scores, NULL));

@@ -48,8 +48,8 @@ static dafl_err answer_all(run *r, const dafl_query *query, dafl_sum *total,
     dafl_err err = DAFL_OK;
 
     if (query->kind == DAFL_QUERY_RESIDUAL)
-        DAFL_TRY(dafl_model_projection(r->model, &projection,
-                                       query->layer + 1));
+        DAFL_TRY(
+            dafl_model_projection(r->model, &projection, query->layer + 1));
     for (size_t i = 0; err == DAFL_OK && i < r->d->n_sites; i++) {
         size_t k = r->d->order == NULL ? i : r->d->order[i];
         err = dafl_sum_init(&part, total->len, total->i != NULL);
@@ -73,9 +73,8 @@ static dafl_err site_risk(run *r, size_t k, double *risk, dafl_why *why)
     dafl_err err = DAFL_ERR_NOMEM;
 
     if (scores != NULL)
-        err = dafl_site_score(r->sites[k],
-                              &r->model->heads[r->model->n_heads - 1], scores,
-                              why);
+        err = dafl_site_score(
+            r->sites[k], &r->model->heads[r->model->n_heads - 1], scores, why);
     for (size_t i = 0; err == DAFL_OK && i < n * c; i++) {
         uint32_t label = r->data->y[r->d->rows[r->d->first[k] + i / c]];
         double miss = (label == i % c ? 1.0 : 0.0) - scores[i];
@@ -137,8 +136,8 @@ static dafl_err step(run *r, layer_facts *facts, uint64_t *hash, bool *done,
     if (*done)
         return DAFL_OK;
     dafl_query_layout(&layout, &r->model->params, &query);
-    DAFL_TRY(dafl_sum_init(&total, layout.len,
-                           r->model->params.contract.exact));
+    DAFL_TRY(
+        dafl_sum_init(&total, layout.len, r->model->params.contract.exact));
     err = answer_all(r, &query, &total, why);
     if (err == DAFL_OK)
         err = dafl_trainer_take(r->trainer, &query, &total, &r->all, why);

@@ -18,7 +18,7 @@ typedef struct {
 /* Of one layer: what the trainer says, and what the sites' rows say. */
 typedef struct {
     dafl_risk said;
-    double risk;  /* ||Y - Phi W||^2 from the scores */
+    double risk; /* ||Y - Phi W||^2 from the scores */
     /* Traces, which bound the spectral norms: of G, from a Gram sum of its
      * own, and of Pi (0 at the last layer). */
     double trace, pi_trace;

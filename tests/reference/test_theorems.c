@@ -111,8 +111,8 @@ static dafl_params random_params(const world *w, bool exact)
                      .width = between(5, 60),
                      .hidden = between(5, 60),
                      .layers = between(3, LAYERS_MAX),
-                     .activation = (dafl_activation)between(
-                         0, DAFL_ACT_COUNT - 1),
+                     .activation =
+                         (dafl_activation)between(0, DAFL_ACT_COUNT - 1),
                      .schedule = (dafl_schedule)between(0, 1),
                      .lambda = pow(10, (double)between(0, 3) - 2),
                      .gamma = pow(10, (double)between(0, 3) - 2),
@@ -219,11 +219,12 @@ static void assert_risk_stated(const layer_facts *f, double tolerance)
 /* What rounding may add to a risk of layer t. W has a backward error: it solves
  * (G + lambda I + E) W = H with ||E|| <= c d eps ||G + lambda I||, so it misses
  * the least objective by tr W'E (G + lambda I)^-1 E W, at most
- * (c d eps)^2 cond ||G + lambda I|| ||W||^2; where cond is beyond 1 / (d eps) the
- * solver cuts the spectrum there, so that is below c d eps (tr G + lambda)
+ * (c d eps)^2 cond ||G + lambda I|| ||W||^2; where cond is beyond 1 / (d eps)
+ * the solver cuts the spectrum there, so that is below c d eps (tr G + lambda)
  * ||W||^2. Evaluating the risk adds c d eps (N + tr G ||W||^2). A G carried
- * forward by increments has in it, from each block, the rounding of Z'Z = N'Pi N,
- * c dF eps tr Pi ||N||^2 (`carried` is the sum of these without c eps). c = 4. */
+ * forward by increments has in it, from each block, the rounding of Z'Z = N'Pi
+ * N, c dF eps tr Pi ||N||^2 (`carried` is the sum of these without c eps). c
+ * = 4. */
 static double slack(const dafl_params *p, const layer_facts *f, size_t t,
                     size_t n, double w2, double carried)
 {
@@ -259,15 +260,16 @@ static double assert_never_increases(const dafl_params *p, world *w,
                      facts[t].said.regularised_risk);
         before = now;
         if (t < p->layers) {
-            double n2 = square(model->blocks[t].n,
-                               p->hidden * model->blocks[t].rank);
+            double n2 =
+                square(model->blocks[t].n, p->hidden * model->blocks[t].rank);
             paid += p->gamma * n2;
             carried += (double)p->hidden * facts[t].pi_trace * n2;
         }
     }
-    print_message("    %.6g at layer 0, %.6g at layer %zu; largest step up %.2g "
-                  "of what is allowed\n",
-                  facts[0].risk, facts[p->layers].risk, p->layers, worst);
+    print_message(
+        "    %.6g at layer 0, %.6g at layer %zu; largest step up %.2g "
+        "of what is allowed\n",
+        facts[0].risk, facts[p->layers].risk, p->layers, worst);
     dafl_model_free(&model);
     return worst;
 }
@@ -342,20 +344,21 @@ static double *score(const dafl_model *model, const world *w,
     for (size_t k = 0; k <= p->layers; k++) {
         assert_int_equal(dafl_model_projection(model, &m, k), DAFL_OK);
         if (k == 0) {
-            assert_int_equal(dafl_site_new(&site, p, pool, &w->data, rows, n,
-                                           &m, NULL), DAFL_OK);
+            assert_int_equal(
+                dafl_site_new(&site, p, pool, &w->data, rows, n, &m, NULL),
+                DAFL_OK);
         } else {
             const dafl_head *head = &model->heads[k - 1];
             assert_int_equal(dafl_site_hidden(site, head, &m, NULL, NULL),
                              DAFL_OK);
-            assert_int_equal(dafl_site_advance(site, head,
-                                               &model->blocks[k - 1], NULL,
-                                               NULL), DAFL_OK);
+            assert_int_equal(dafl_site_advance(
+                                 site, head, &model->blocks[k - 1], NULL, NULL),
+                             DAFL_OK);
         }
         dafl_projection_drop(&m);
     }
-    assert_int_equal(dafl_site_score(site, &model->heads[p->layers], scores,
-                                     NULL), DAFL_OK);
+    assert_int_equal(
+        dafl_site_score(site, &model->heads[p->layers], scores, NULL), DAFL_OK);
     dafl_site_free(&site);
     dafl_pool_free(&pool);
     return scores;
@@ -411,7 +414,8 @@ int main(void)
                                announce),
         cmocka_unit_test_setup(theorem_3_regularised_risk_never_increases,
                                announce),
-        cmocka_unit_test_setup(a_row_has_the_same_bits_in_any_company, announce),
+        cmocka_unit_test_setup(a_row_has_the_same_bits_in_any_company,
+                               announce),
         cmocka_unit_test_setup(singular_sums_without_penalties_are_solved,
                                announce),
     };

@@ -16,9 +16,22 @@
 #include "tests/reference/run.h"
 
 enum {
-    ARG_X = 1, ARG_Y, ARG_PROJECTIONS, ARG_OUT, ARG_CLASSES, ARG_LAYERS,
-    ARG_WIDTH, ARG_HIDDEN, ARG_LAMBDA, ARG_GAMMA, ARG_ACTIVATION, ARG_SCHEDULE,
-    ARG_SITES, ARG_GRID, ARG_MAGNITUDE, ARG_COUNT
+    ARG_X = 1,
+    ARG_Y,
+    ARG_PROJECTIONS,
+    ARG_OUT,
+    ARG_CLASSES,
+    ARG_LAYERS,
+    ARG_WIDTH,
+    ARG_HIDDEN,
+    ARG_LAMBDA,
+    ARG_GAMMA,
+    ARG_ACTIVATION,
+    ARG_SCHEDULE,
+    ARG_SITES,
+    ARG_GRID,
+    ARG_MAGNITUDE,
+    ARG_COUNT
 };
 
 static size_t size_of(const char *text)
@@ -106,7 +119,8 @@ int main(int argc, char **argv)
     dafl_err err;
 
     if (argc != ARG_COUNT) {
-        (void)fprintf(stderr, "train_f64: %d arguments wanted, see the source\n",
+        (void)fprintf(stderr,
+                      "train_f64: %d arguments wanted, see the source\n",
                       ARG_COUNT - 1);
         return 2;
     }
