@@ -46,6 +46,22 @@ void dafl_bulk_free(void *bulk)
     free(block);
 }
 
+void *dafl_secret_alloc(size_t n, size_t size)
+{
+    /* sodium_malloc guards, locks and excludes from dumps; it fills with a
+     * pattern, which is of no use as a key. */
+    void *secret = sodium_allocarray(n, size);
+
+    if (secret != NULL)
+        sodium_memzero(secret, n * size);
+    return secret;
+}
+
+void dafl_secret_free(void *secret)
+{
+    sodium_free(secret);
+}
+
 void dafl_wipe(void *ptr, size_t len)
 {
     sodium_memzero(ptr, len);

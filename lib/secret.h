@@ -15,6 +15,13 @@ void *dafl_bulk_alloc(size_t n, size_t size);
 /* Wipe and release; accepts NULL. */
 void dafl_bulk_free(void *bulk);
 
+/* Keys, seeds and shares that live long: memory between guard pages, left out
+ * of core dumps, kept from the swap as far as the limit on locked memory
+ * allows, wiped when freed. Zero-filled; NULL when there is none. */
+void *dafl_secret_alloc(size_t n, size_t size);
+/* Accepts NULL. */
+void dafl_secret_free(void *secret);
+
 /* Wipe in a way the compiler does not remove. */
 void dafl_wipe(void *ptr, size_t len);
 
