@@ -20,38 +20,60 @@ static uint64_t load_word(const uint8_t *p)
     return v;
 }
 
+#ifdef __AVX2__
+/* Words i .. i+3 in four lanes: two 16-byte loads hold two words each, and a
+ * shuffle within each half moves them to the start of their lanes. */
+static inline __m256i load_four(const uint8_t *p, size_t size, __m256i move)
+{
+    __m256i v = _mm256_inserti128_si256(
+        _mm256_castsi128_si256(
+            _mm_loadu_si128((const __m128i *)(const void *)p)),
+        _mm_loadu_si128((const __m128i *)(const void *)(p + 2 * size)), 1);
+
+    return _mm256_shuffle_epi8(v, move);
+}
+
+/* As far as whole fours go; returns how many words that was. */
+static inline size_t add_fours(uint64_t *acc, const uint8_t *words, size_t n,
+                               size_t size, bool negate)
+{
+    const __m256i lane =
+        _mm256_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7, 0, 1,
+                         2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7);
+    const __m256i second = _mm256_setr_epi64x(0, -1, 0, -1);
+    const __m256i move = _mm256_add_epi8(
+        lane, _mm256_and_si256(second, _mm256_set1_epi8((char)size)));
+    size_t i = 0;
+
+    for (; i + 4 <= n; i += 4) {
+        __m256i *out = (__m256i *)(void *)(acc + i);
+        __m256i a = _mm256_loadu_si256(out);
+        __m256i v = load_four(words + i * size, size, move);
+        _mm256_storeu_si256(out, negate ? _mm256_sub_epi64(a, v)
+                                        : _mm256_add_epi64(a, v));
+    }
+    return i;
+}
+#else
+static size_t add_fours(uint64_t *acc, const uint8_t *words, size_t n,
+                        size_t size, bool negate)
+{
+    (void)acc, (void)words, (void)n, (void)size, (void)negate;
+    return 0;
+}
+#endif
+
 void dafl_ring_add_words(uint64_t *acc, const uint8_t *words, size_t n,
                          unsigned w, bool negate)
 {
     const size_t size = w / 8;
-    size_t i = 0;
+    /* Two calls, so that each loop is compiled for its sign. */
+    size_t i = negate ? add_fours(acc, words, n, size, true)
+                      : add_fours(acc, words, n, size, false);
 
-#ifdef __AVX2__
-    /* Four words at a time: two 16-byte loads hold two words each, a shuffle
-     * within each half moves them to the start of their lanes. (a ^ m) - m
-     * negates when m is all ones. */
-    const __m256i move = _mm256_setr_epi8(
-        0, 1, 2, 3, 4, 5, 6, 7, (char)size, (char)(size + 1), (char)(size + 2),
-        (char)(size + 3), (char)(size + 4), (char)(size + 5), (char)(size + 6),
-        (char)(size + 7), 0, 1, 2, 3, 4, 5, 6, 7, (char)size, (char)(size + 1),
-        (char)(size + 2), (char)(size + 3), (char)(size + 4), (char)(size + 5),
-        (char)(size + 6), (char)(size + 7));
-    const __m256i minus = _mm256_set1_epi64x(negate ? -1 : 0);
-
-    for (; i + 4 <= n; i += 4) {
-        const uint8_t *p = words + i * size;
-        __m256i *out = (__m256i *)(void *)(acc + i);
-        __m256i v =
-            _mm256_loadu2_m128i((const __m128i *)(const void *)(p + 2 * size),
-                                (const __m128i *)(const void *)p);
-        v = _mm256_shuffle_epi8(v, move);
-        v = _mm256_sub_epi64(_mm256_xor_si256(v, minus), minus);
-        _mm256_storeu_si256(out, _mm256_add_epi64(_mm256_loadu_si256(out), v));
-    }
-#endif
     for (; i < n; i++) {
-        uint64_t v = load_word(words + i * size), minus64 = negate ? ~0ull : 0;
-        acc[i] += (v ^ minus64) - minus64;
+        uint64_t v = load_word(words + i * size);
+        acc[i] = negate ? acc[i] - v : acc[i] + v;
     }
 }
 

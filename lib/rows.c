@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/rows.h"
 
+#include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "lib/secret.h"
@@ -8,16 +10,24 @@
 dafl_err dafl_rows_init(dafl_rows *rows, const dafl_contract *c, size_t n,
                         size_t cols)
 {
-    /* A float has 24 bits: |k| <= q 2^s <= 2^24 is exact. */
-    bool narrow = c->exact && (uint64_t)c->q << c->s <= (uint64_t)1 << 24;
-    size_t size = narrow ? sizeof(float) : sizeof(double);
-    void *data = NULL;
+    /* |k| <= q 2^s fits 15 bits and a sign, or a float's 24, or neither. */
+    uint64_t largest = (uint64_t)c->q << c->s;
+    dafl_rows r = {.n = n, .cols = cols, .kind = DAFL_ROWS_F64};
+    size_t size = sizeof(double);
 
-    if (cols == 0 || n <= (size_t)-1 / cols)
-        data = dafl_bulk_alloc(n * cols, size);
-    if (data == NULL)
+    if (c->exact && largest <= INT16_MAX) {
+        r.kind = DAFL_ROWS_I16;
+        r.unit = ldexp(1.0, -(int)c->s);
+        size = sizeof(int16_t);
+    } else if (c->exact && largest <= (uint64_t)1 << 24) {
+        r.kind = DAFL_ROWS_F32;
+        size = sizeof(float);
+    }
+    if (cols == 0 || n <= SIZE_MAX / cols)
+        r.data = dafl_bulk_alloc(n * cols, size);
+    if (r.data == NULL)
         return DAFL_ERR_NOMEM;
-    *rows = (dafl_rows){n, cols, narrow, data};
+    *rows = r;
     return DAFL_OK;
 }
 
@@ -31,8 +41,13 @@ void dafl_rows_load(const dafl_rows *rows, double *out, size_t first, size_t n,
                     size_t padded)
 {
     size_t at = first * rows->cols, len = n * rows->cols;
+    double unit = rows->unit;
 
-    if (rows->narrow) {
+    if (rows->kind == DAFL_ROWS_I16) {
+        const int16_t *in = (const int16_t *)rows->data + at;
+        for (size_t i = 0; i < len; i++)
+            out[i] = (double)in[i] * unit;
+    } else if (rows->kind == DAFL_ROWS_F32) {
         const float *in = (const float *)rows->data + at;
         for (size_t i = 0; i < len; i++)
             out[i] = (double)in[i];
@@ -44,12 +59,18 @@ void dafl_rows_load(const dafl_rows *rows, double *out, size_t first, size_t n,
 
 void dafl_rows_store(dafl_rows *rows, const double *row, size_t at)
 {
-    if (rows->narrow) {
-        float *out = (float *)rows->data + at * rows->cols;
-        for (size_t i = 0; i < rows->cols; i++)
+    size_t cols = rows->cols;
+
+    if (rows->kind == DAFL_ROWS_I16) {
+        int16_t *out = (int16_t *)rows->data + at * cols;
+        double scale = 1.0 / rows->unit;
+        for (size_t i = 0; i < cols; i++)
+            out[i] = (int16_t)(int32_t)(row[i] * scale);
+    } else if (rows->kind == DAFL_ROWS_F32) {
+        float *out = (float *)rows->data + at * cols;
+        for (size_t i = 0; i < cols; i++)
             out[i] = (float)row[i];
     } else {
-        memcpy((double *)rows->data + at * rows->cols, row,
-               rows->cols * sizeof *row);
+        memcpy((double *)rows->data + at * cols, row, cols * sizeof *row);
     }
 }

@@ -6,14 +6,18 @@
 
 static const struct {
     dafl_contract c;
-    bool narrow;
+    int kind;
 } kinds[] = {
-    {{.exact = true, .s = 12, .q = 4}, true},
-    {{.exact = true, .s = 24, .q = 1}, true}, /* all 24 bits of a float */
-    {{.exact = true, .s = 8, .q = 65536}, true},
-    {{.exact = true, .s = 24, .q = 2}, false},
-    {{.exact = true, .s = 13, .q = 2049}, false},
-    {{.exact = false}, false},
+    {{.exact = true, .s = 12, .q = 4}, DAFL_ROWS_I16},
+    {{.exact = true, .s = 12, .q = 7}, DAFL_ROWS_I16},
+    {{.exact = true, .s = 13, .q = 4},
+     DAFL_ROWS_F32}, /* 2^15 is one too many */
+    {{.exact = true, .s = 24, .q = 1},
+     DAFL_ROWS_F32}, /* all of a float's bits */
+    {{.exact = true, .s = 8, .q = 65536}, DAFL_ROWS_F32},
+    {{.exact = true, .s = 24, .q = 2}, DAFL_ROWS_F64},
+    {{.exact = true, .s = 13, .q = 2049}, DAFL_ROWS_F64},
+    {{.exact = false}, DAFL_ROWS_F64},
 };
 
 /* Numbers a contract allows, the largest and its neighbours among them. */
@@ -38,7 +42,7 @@ static void what_was_stored_is_loaded_exactly(void **state)
         dafl_rows rows;
 
         assert_ok(dafl_rows_init(&rows, c, n, cols));
-        assert_int_equal(rows.narrow, kinds[i].narrow);
+        assert_int_equal(rows.kind, kinds[i].kind);
         for (size_t k = 0; k < n * cols; k++)
             x[k] = value(c);
         for (size_t r = n; r-- > 0;)
