@@ -386,7 +386,7 @@ int main(int argc, char **argv)
                        .hidden = 1024,
                        .classes = 100,
                        .gamma = 0.01,
-                       .repeat = 3}};
+                       .repeat = 5}};
     settings *s = &b.set;
     const opt opts[] = {
         {OPT_HEADING, NULL, NULL, NULL, "Options"},
@@ -395,7 +395,7 @@ int main(int argc, char **argv)
         {OPT_SIZE, "hidden", "DF", &s->hidden, "default 1024"},
         {OPT_SIZE, "classes", "C", &s->classes, "default 100"},
         {OPT_SIZE, "threads", "N", &s->threads, "default: all cores"},
-        {OPT_SIZE, "repeat", "N", &s->repeat, "layers to time (default 3)"},
+        {OPT_SIZE, "repeat", "N", &s->repeat, "layers to time (default 5)"},
         {OPT_FLAG, "only-layer", NULL, &s->only_layer, "no yardsticks"},
         {OPT_FLAG, "json", NULL, &s->json, "one JSON object on stdout"},
     };
