@@ -12,7 +12,7 @@ static inline uint8_t dafl_gf_mul(uint8_t a, uint8_t b)
     unsigned product = 0, shifted = a;
 
     for (unsigned i = 0; i < 8; i++) {
-        product ^= shifted & (0u - (b >> i & 1u));
+        product ^= shifted & (0u - ((unsigned)b >> i & 1u));
         shifted = shifted << 1 ^ (0x11bu & (0u - (shifted >> 7 & 1u)));
     }
     return (uint8_t)product;

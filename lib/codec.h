@@ -27,7 +27,8 @@ DAFL_CHECK dafl_err dafl_get_u64(dafl_reader *r, uint64_t *out);
 /* Copy `len` bytes. */
 DAFL_CHECK dafl_err dafl_get_fixed(dafl_reader *r, void *out, size_t len);
 /* A view of the next `len` bytes. */
-DAFL_CHECK dafl_err dafl_get_view(dafl_reader *r, dafl_bytes *out, uint64_t len);
+DAFL_CHECK dafl_err dafl_get_view(dafl_reader *r, dafl_bytes *out,
+                                  uint64_t len);
 /* A view of `count` items of `size` bytes; the product may overflow. */
 DAFL_CHECK dafl_err dafl_get_items(dafl_reader *r, dafl_bytes *out,
                                    uint64_t count, size_t size);
