@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write the seed inputs of the file decoders' fuzz targets: corpus/npy and corpus/safetensors.
+"""Write the seed inputs of the fuzz targets: corpus/npy, corpus/safetensors and corpus/messages.
 
 Needs nothing but Python. The files are laid out here by hand, not by the library under test or by
 numpy, so they are also a second reading of the two formats. The same files come out every time.
@@ -116,7 +116,51 @@ def st_files():
     yield "empty", b""
 
 
-for folder, files in (("npy", npy_files()), ("safetensors", st_files())):
+def members(n, *present):
+    bits = sum(1 << i for i in present)
+    return struct.pack("<H", n) + bits.to_bytes((n + 7) // 8, "little")
+
+
+def message_files():
+    """The type's number, then a body; 0 is an envelope."""
+    d, sig = bytes(range(32)), bytes(64)
+    u16, u32, u64 = (lambda v, f=f: struct.pack("<" + f, v) for f in "HIQ")
+    bodies = [
+        ("invite", u32(1) + d + d),
+        ("enroll", d + d + sig + u32(2) + 2 * (d + d)),
+        ("peers", u16(2) + u16(0) + d + d + sig + u16(9) + d + d + sig),
+        ("shares", u16(2) + u32(5) + u16(1) + b"abcde" + u16(3) + b"fghij"),
+        ("setup", u16(2) + u32(1) + u32(3) + u16(0) + d + sig + u16(1) + d + sig + b"abc" + 2 * (d + d)),
+        ("setup_ack", d + members(9, 0, 8)),
+        ("model", u32(4) + u32(10) + u16(2) + 2 * (u32(3) + b"\1" + u16(0) + u32(2) + u64(3) + b"xyz")),
+        ("ready", d),
+        ("cast", members(12, 0, 1, 2, 9, 10, 11)),
+        ("upload", u64(4096) + b"chunk"),
+        ("end", u64(4101) + d),
+        ("surv", members(4, 0, 1, 2, 3) + members(4, 0, 1) + d + d),
+        ("sign", sig),
+        ("conf", members(4, 1, 3) + sig + sig),
+        ("reveal", u16(2) + u16(0) + b"\1" + d + u16(2) + b"\2" + d),
+        ("result", u16(0) + d),
+        ("hello", u32(7) + d),
+    ]
+    header = b"DAF1" + bytes([8]) + bytes(16) + u32(3) + u16(1) + u64(1 << 32 | 5) + d + u64(32)
+    yield "envelope", b"\0" + header + d + sig
+    yield "envelope_long", b"\0" + header[:-8] + u64(1 << 63) + d + sig
+    yield "envelope_type", b"\0" + header[:4] + b"\xff" + header[5:] + d + sig
+    for number, (name, body) in enumerate(bodies, 1):
+        yield name, bytes([number]) + body
+        yield name + "_cut", bytes([number]) + body[:-1]
+        yield name + "_long", bytes([number]) + body + b"\0"
+    yield "cast_spare_bit", b"\x09" + u16(3) + b"\x0f"
+    yield "peers_twice", b"\x03" + u16(2) + 2 * (u16(5) + d + d + sig)
+    yield "enroll_huge", b"\x02" + d + d + sig + u32(0xffffffff)
+    yield "reveal_kind", b"\x0f" + u16(1) + u16(0) + b"\3" + d
+    yield "empty", b""
+
+
+for folder, files in (("npy", npy_files()), ("safetensors", st_files()),
+                      ("messages", message_files())):
     (CORPUS / folder).mkdir(parents=True, exist_ok=True)
     for name, content in files:
         assert len(content) < 1024, name
