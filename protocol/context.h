@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the keys of a slot are bound to. Each party computes these digests from
+ * the bytes it received itself, so a server that told two clients different
+ * models, rosters, cohorts or keys gets masks that do not cancel and signatures
+ * on different statements.
+ *
+ *   hk      = H("deepafl/hk", all pk, cb of a client)
+ *   enrol   = H("deepafl/enroll", run_id, u, EK, hk)              signed by u
+ *   dealt   = H("deepafl/dealt", run_id, u, H("deepafl/shares", body))  signed
+ *   h_setup = H("deepafl/setup", run_id, roster, config, t, (u, EK, hk,
+ * dealt)..) M_q     = H("deepafl/model", M_q-1, segment)                   M_-1
+ * = 0 ctx     = H("deepafl/ctx", h_setup, slot, query, M, len, w, he) ctx2    =
+ * H("deepafl/cast", ctx, A) dig     = H("deepafl/up", ctx2, u, upload) stmt =
+ * H("deepafl/stmt", ctx2, U3, digests)                 signed
+ */
+#ifndef DAFL_PROTOCOL_CONTEXT_H
+#define DAFL_PROTOCOL_CONTEXT_H
+
+#include "protocol/messages.h"
+
+void dafl_context_keys(dafl_digest *hk, dafl_bytes keys);
+void dafl_context_enroll(dafl_digest *out, const dafl_run_id *run, uint16_t u,
+                         const dafl_public *ek, const dafl_digest *hk);
+void dafl_context_dealt(dafl_digest *out, const dafl_run_id *run, uint16_t u,
+                        dafl_bytes shares_body);
+
+/* One member of the setup, in ascending order of clients. */
+typedef struct {
+    uint16_t client;
+    dafl_public ek;
+    dafl_digest hk, dealt;
+} dafl_setup_member;
+void dafl_context_setup(dafl_digest *h_setup, const dafl_run_id *run,
+                        const dafl_digest *roster, const dafl_digest *config,
+                        uint16_t t, const dafl_setup_member *members, size_t n);
+
+/* Fold one segment into the model's digest. */
+void dafl_context_model(dafl_digest *model, const dafl_segment *segment);
+
+/* `he`: digest of the slot's encryption key, zeros without encryption. */
+void dafl_context_slot(dafl_digest *ctx, const dafl_digest *h_setup,
+                       uint32_t slot, uint32_t query, const dafl_digest *model,
+                       uint64_t len, uint8_t w, const dafl_digest *he);
+void dafl_context_cast(dafl_digest *ctx2, const dafl_digest *ctx,
+                       const dafl_members *a);
+
+/* The digest of an upload that comes in chunks: begin, pieces, end. */
+void dafl_context_upload_begin(dafl_hash *h, const dafl_digest *ctx2,
+                               uint16_t u, size_t len);
+void dafl_context_upload(dafl_digest *dig, const dafl_digest *ctx2, uint16_t u,
+                         dafl_bytes upload);
+
+void dafl_context_statement(dafl_digest *stmt, const dafl_digest *ctx2,
+                            const dafl_members *u3, dafl_bytes digests);
+
+#endif

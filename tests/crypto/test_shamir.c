@@ -1,0 +1,590 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdbool.h>
+
+#include "tests/crypto/bytes.h"
+#include "crypto/gf256.h"
+#include "crypto/shamir.h"
+#include "tests/vectors/crypto.h"
+
+#define MOST DAFL_HOLDERS_MAX
+
+/* n different places in random order. */
+static void random_places(uint8_t *places, size_t n)
+{
+    uint8_t all[255];
+
+    for (size_t i = 0; i < sizeof all; i++)
+        all[i] = (uint8_t)(i + 1);
+    for (size_t i = 0; i < n; i++) {
+        size_t k = random_size(i, sizeof all - 1);
+
+        places[i] = all[k];
+        all[k] = all[i];
+    }
+}
+
+/* The polynomial through (x[i], y[i]), i < t, at `at`: Lagrange. */
+static dafl_share value_at(uint8_t at, const uint8_t *x, const dafl_share *y,
+                           size_t t)
+{
+    dafl_share sum = {{0}};
+
+    for (size_t i = 0; i < t; i++) {
+        uint8_t l = 1;
+
+        for (size_t j = 0; j < t; j++)
+            if (j != i)
+                l = dafl_gf_mul(
+                    l, dafl_gf_mul(at ^ x[j], dafl_gf_inverse(x[i] ^ x[j])));
+        dafl_gf_add_scaled(sum.b, y[i].b, l);
+    }
+    return sum;
+}
+
+/* ---- known answers ---- */
+
+static void sharings_equal_the_independent_model(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(shamir_known); i++) {
+        size_t dealer = shamir_known[i].dealer, t = shamir_known[i].t, n = 0;
+        uint8_t places[MOST];
+        dafl_key secret, coefficients[MOST];
+        dafl_share shares[MOST], known;
+        dafl_digest digest, known_digest;
+        dafl_hash h;
+
+        for (size_t holder = 0; holder < shamir_known[i].parties; holder++)
+            if (holder != dealer)
+                places[n++] = dafl_shamir_place(dealer, holder);
+        for (size_t k = 1; k < t; k++) {
+            dafl_hash_init(&h, "test/coefficient");
+            dafl_hash_u32(&h, (uint32_t)dealer);
+            dafl_hash_u32(&h, (uint32_t)k);
+            dafl_hash_end(&h, &digest);
+            memcpy(coefficients[k - 1].b, digest.b, sizeof digest.b);
+        }
+        from_hex(secret.b, sizeof secret.b, shamir_known[i].secret);
+        assert_ok(dafl_shamir_split_derand(shares, &secret, places, n, t,
+                                           coefficients));
+        from_hex(known.b, sizeof known.b, shamir_known[i].first);
+        assert_memory_equal(&shares[0], &known, sizeof known);
+        from_hex(known.b, sizeof known.b, shamir_known[i].last);
+        assert_memory_equal(&shares[n - 1], &known, sizeof known);
+        dafl_hash_init(&h, "test/shares");
+        for (size_t k = 0; k < n; k++)
+            dafl_hash_part(&h, shares[k].b, sizeof shares[k].b);
+        dafl_hash_end(&h, &digest);
+        from_hex(known_digest.b, sizeof known_digest.b, shamir_known[i].shares);
+        assert_memory_equal(&digest, &known_digest, sizeof digest);
+    }
+}
+
+static void places_are_distinct_and_not_the_secrets(void **state)
+{
+    (void)state;
+    for (size_t dealer = 0; dealer < 256; dealer++) {
+        bool seen[256] = {[0] = true};
+
+        for (size_t holder = 0; holder < 256; holder++) {
+            uint8_t place = dafl_shamir_place(dealer, holder);
+
+            if (holder == dealer)
+                continue;
+            assert_false(seen[place]);
+            seen[place] = true;
+            /* Among fewer parties, no place beyond theirs. */
+            assert_true(place <= (dealer > holder ? dealer : holder));
+        }
+    }
+}
+
+/* ---- t - 1 shares say nothing ---- */
+
+/* For each secret byte, each value of one share comes from exactly one
+ * coefficient: at any place. */
+static void one_share_of_two_fits_every_secret_equally(void **state)
+{
+    uint8_t places[MOST];
+    static dafl_share shares[MOST];
+    static bool seen[MOST][256];
+
+    (void)state;
+    random_places(places, MOST);
+    for (unsigned s = 0; s < 256; s++) {
+        dafl_key secret, coefficient;
+
+        memset(secret.b, (int)s, sizeof secret.b);
+        memset(seen, 0, sizeof seen);
+        for (unsigned c = 0; c < 256; c += 32) {
+            for (unsigned k = 0; k < 32; k++)
+                coefficient.b[k] = (uint8_t)(c + k);
+            assert_ok(dafl_shamir_split_derand(shares, &secret, places, MOST, 2,
+                                               &coefficient));
+            for (size_t i = 0; i < MOST; i++)
+                for (size_t k = 0; k < 32; k++) {
+                    assert_false(seen[i][shares[i].b[k]]);
+                    seen[i][shares[i].b[k]] = true;
+                }
+        }
+    }
+}
+
+/* The same for two shares of three: 2^24 sharings. */
+static void two_shares_of_three_fit_every_secret_equally(void **state)
+{
+    static bool seen[65536];
+    uint8_t places[3];
+
+    (void)state;
+    random_places(places, 3);
+    for (unsigned s = 0; s < 256; s++) {
+        dafl_key secret, coefficients[2];
+        size_t twice = 0;
+
+        memset(secret.b, (int)s, sizeof secret.b);
+        memset(seen, 0, sizeof seen);
+        for (unsigned c = 0; c < 65536; c += 32) {
+            dafl_share shares[3];
+
+            for (unsigned k = 0; k < 32; k++) {
+                coefficients[0].b[k] = (uint8_t)(c + k);
+                coefficients[1].b[k] = (uint8_t)(c >> 8);
+            }
+            assert_ok(dafl_shamir_split_derand(shares, &secret, places, 3, 3,
+                                               coefficients));
+            for (size_t k = 0; k < 32; k++) {
+                size_t pair = shares[0].b[k] | (size_t)shares[1].b[k] << 8;
+
+                twice += seen[pair];
+                seen[pair] = true;
+            }
+        }
+        assert_int_equal(twice, 0);
+    }
+}
+
+/* The chi-square of 256 counts of n things as a normal deviate. */
+static double histogram_z(const size_t count[256], size_t n)
+{
+    double expected = (double)n / 256, chi = 0, v = 2.0 / (9 * 255);
+
+    for (size_t i = 0; i < 256; i++) {
+        double off = (double)count[i] - expected;
+
+        chi += off * off / expected;
+    }
+    return (cbrt(chi / 255) - (1 - v)) / sqrt(v);
+}
+
+/* A share, and what t - 1 shares make of it, relative to the secret. A leading
+ * coefficient that is never 0 would show here. */
+static void too_few_shares_of_random_splits_look_uniform(void **state)
+{
+    enum { SPLITS = 3000 };
+
+    (void)state;
+    for (size_t t = 2; t <= 4; t++) {
+        size_t alone[256] = {0}, joined[256] = {0};
+
+        for (int i = 0; i < SPLITS; i++) {
+            uint8_t places[5];
+            dafl_share shares[5];
+            dafl_key secret, guess;
+
+            random_bytes(&secret, sizeof secret);
+            random_places(places, 5);
+            assert_ok(dafl_shamir_split(shares, &secret, places, 5, t));
+            assert_ok(dafl_shamir_join(&guess, shares, places, t - 1));
+            for (size_t k = 0; k < 32; k++) {
+                alone[shares[4].b[k] ^ secret.b[k]]++;
+                joined[guess.b[k] ^ secret.b[k]]++;
+            }
+        }
+        /* Two-sided p = 1e-6. */
+        assert_true(fabs(histogram_z(alone, 32 * SPLITS)) < 4.8916);
+        assert_true(fabs(histogram_z(joined, 32 * SPLITS)) < 4.8916);
+    }
+}
+
+/* ---- any t shares say all ---- */
+
+static size_t bits_in(unsigned set)
+{
+    size_t n = 0;
+
+    for (; set != 0; set &= set - 1)
+        n++;
+    return n;
+}
+
+/* The members of `set` among n shares. */
+static size_t chosen(dafl_share *shares, uint8_t *places, unsigned set,
+                     const dafl_share *all, const uint8_t *all_places, size_t n)
+{
+    size_t k = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (set >> i & 1) {
+            shares[k] = all[i];
+            places[k++] = all_places[i];
+        }
+    return k;
+}
+
+static void any_t_of_up_to_eight_rebuild_and_fewer_do_not(void **state)
+{
+    (void)state;
+    for (size_t n = 1; n <= 8; n++)
+        for (size_t t = 1; t <= n; t++) {
+            uint8_t all_places[8], places[8];
+            dafl_share all[8], shares[8];
+            dafl_key secret, rebuilt;
+
+            random_places(all_places, n);
+            dafl_key_random(&secret);
+            assert_ok(dafl_shamir_split(all, &secret, all_places, n, t));
+            for (unsigned set = 1; set < 1u << n; set++) {
+                size_t k = chosen(shares, places, set, all, all_places, n);
+
+                assert_int_equal(k, bits_in(set));
+                assert_ok(dafl_shamir_join(&rebuilt, shares, places, k));
+                assert_int_equal(memcmp(&rebuilt, &secret, sizeof secret) == 0,
+                                 k >= t);
+            }
+        }
+}
+
+static void any_t_of_many_rebuild_in_any_order(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 60; round++) {
+        size_t n = round == 0 ? MOST : random_size(1, MOST);
+        size_t t = round == 0 ? MOST : random_size(1, n);
+        uint8_t places[MOST];
+        dafl_share shares[MOST];
+        dafl_key secret, rebuilt;
+
+        random_places(places, n);
+        dafl_key_random(&secret);
+        assert_ok(dafl_shamir_split(shares, &secret, places, n, t));
+        for (size_t i = 0; i < t; i++) {
+            size_t k = random_size(i, n - 1);
+            dafl_share share = shares[k];
+            uint8_t place = places[k];
+
+            shares[k] = shares[i], places[k] = places[i];
+            shares[i] = share, places[i] = place;
+        }
+        assert_ok(dafl_shamir_join(&rebuilt, shares, places, t));
+        assert_memory_equal(&rebuilt, &secret, sizeof secret);
+        /* One bit of one share: another secret. */
+        flip(&shares[random_size(0, t - 1)], random_size(0, 255));
+        assert_ok(dafl_shamir_join(&rebuilt, shares, places, t));
+        assert_memory_not_equal(&rebuilt, &secret, sizeof secret);
+    }
+}
+
+static void impossible_sharings_are_refused_and_write_nothing(void **state)
+{
+    static const struct {
+        size_t n, t;
+    } sizes[] = {{0, 0},   {3, 0},     {3, 4},       {0, 1},
+                 {256, 3}, {256, 256}, {SIZE_MAX, 2}};
+    static dafl_share shares[256], before[256];
+    uint8_t places[256];
+    dafl_key secret = {{1}}, key = secret;
+    dafl_key coefficients[256] = {{{0}}};
+    bool wrong[256] = {false};
+
+    (void)state;
+    random_places(places, MOST);
+    places[255] = 1;
+    random_bytes(shares, sizeof shares);
+    memcpy(before, shares, sizeof shares);
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        size_t n = sizes[i].n, t = sizes[i].t;
+
+        assert_int_equal(dafl_shamir_split(shares, &secret, places, n, t),
+                         DAFL_ERR_ARG);
+        assert_int_equal(dafl_shamir_split_derand(shares, &secret, places, n, t,
+                                                  coefficients),
+                         DAFL_ERR_ARG);
+        assert_int_equal(dafl_shamir_correct(&key, wrong, shares, places, n, t),
+                         DAFL_ERR_ARG);
+    }
+    assert_int_equal(dafl_shamir_join(&key, shares, places, 0), DAFL_ERR_ARG);
+    assert_int_equal(dafl_shamir_join(&key, shares, places, 256), DAFL_ERR_ARG);
+    /* A place that is 0, and one that comes twice. */
+    for (size_t i = 0; i < 20; i++) {
+        uint8_t place = places[i];
+
+        places[i] = i % 2 == 0 ? 0 : places[(i + 7) % 20];
+        assert_int_equal(dafl_shamir_split(shares, &secret, places, 20, 5),
+                         DAFL_ERR_ARG);
+        assert_int_equal(dafl_shamir_split_derand(shares, &secret, places, 20,
+                                                  5, coefficients),
+                         DAFL_ERR_ARG);
+        assert_int_equal(dafl_shamir_join(&key, shares, places, 20),
+                         DAFL_ERR_ARG);
+        assert_int_equal(
+            dafl_shamir_correct(&key, wrong, shares, places, 20, 5),
+            DAFL_ERR_ARG);
+        places[i] = place;
+    }
+    assert_memory_equal(shares, before, sizeof shares);
+    assert_memory_equal(&key, &secret, sizeof key);
+}
+
+/* ---- wrong shares ---- */
+
+/* How wrong shares come about: each at random, one bit of each, one byte
+ * position of all, or all from one other sharing. */
+enum { RANDOM, ONE_BIT, ONE_BYTE, COLLUDING, N_KINDS };
+
+static void spoil(dafl_share *shares, const bool *bad, const uint8_t *places,
+                  size_t n, size_t t, int kind)
+{
+    static dafl_share others[MOST];
+    size_t byte = random_size(0, 31);
+    dafl_key other;
+
+    dafl_key_random(&other);
+    assert_ok(dafl_shamir_split(others, &other, places, n, t));
+    for (size_t i = 0; i < n; i++) {
+        dafl_share was = shares[i];
+
+        if (!bad[i])
+            continue;
+        while (memcmp(&was, &shares[i], sizeof was) == 0)
+            switch (kind) {
+            case RANDOM:
+                random_bytes(&shares[i], sizeof shares[i]);
+                break;
+            case ONE_BIT:
+                flip(&shares[i], random_size(0, 255));
+                break;
+            case ONE_BYTE:
+                shares[i].b[byte] = (uint8_t)random_u64();
+                break;
+            default:
+                shares[i] = others[i];
+            }
+    }
+}
+
+static void assert_corrected(const dafl_share *shares, const bool *bad,
+                             const uint8_t *places, size_t n, size_t t,
+                             const dafl_key *secret)
+{
+    bool wrong[MOST];
+    dafl_key key;
+
+    for (size_t i = 0; i < n; i++)
+        wrong[i] = !bad[i];
+    assert_ok(dafl_shamir_correct(&key, wrong, shares, places, n, t));
+    assert_memory_equal(&key, secret, sizeof key);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(wrong[i], bad[i]);
+}
+
+/* One wrong share too many: an error that writes nothing, or another secret
+ * that is as close to these shares as its promise says. */
+static void assert_not_believed(const dafl_share *shares, const uint8_t *places,
+                                size_t n, size_t t, const dafl_key *secret)
+{
+    bool wrong[MOST];
+    dafl_key key, before;
+    size_t n_wrong = 0;
+    dafl_err err;
+
+    random_bytes(&before, sizeof before);
+    key = before;
+    memset(wrong, true, sizeof wrong);
+    err = dafl_shamir_correct(&key, wrong, shares, places, n, t);
+    for (size_t i = 0; i < n; i++)
+        n_wrong += wrong[i];
+    if (err == DAFL_OK) {
+        assert_memory_not_equal(&key, secret, sizeof key);
+        assert_true(n_wrong <= (n - t) / 2);
+    } else {
+        assert_int_equal(err, DAFL_ERR_CRYPTO);
+        assert_memory_equal(&key, &before, sizeof key);
+        assert_int_equal(n_wrong, n);
+    }
+}
+
+static void all_few_wrong_shares_of_up_to_eight_are_corrected(void **state)
+{
+    (void)state;
+    for (size_t n = 1; n <= 8; n++)
+        for (size_t t = 1; t <= n; t++)
+            for (unsigned set = 0; set < 1u << n; set++)
+                for (int kind = 0; kind < N_KINDS; kind++) {
+                    uint8_t places[8];
+                    bool bad[8];
+                    dafl_share shares[8];
+                    dafl_key secret;
+                    size_t n_bad = bits_in(set);
+
+                    if (n_bad > (n - t) / 2 + 1)
+                        continue;
+                    random_places(places, n);
+                    dafl_key_random(&secret);
+                    assert_ok(dafl_shamir_split(shares, &secret, places, n, t));
+                    for (size_t i = 0; i < n; i++)
+                        bad[i] = set >> i & 1;
+                    spoil(shares, bad, places, n, t, kind);
+                    if (n_bad <= (n - t) / 2)
+                        assert_corrected(shares, bad, places, n, t, &secret);
+                    else
+                        assert_not_believed(shares, places, n, t, &secret);
+                }
+}
+
+static void as_many_wrong_shares_of_many_as_promised_are_corrected(void **state)
+{
+    static const struct {
+        size_t n, t;
+    } sizes[] = {{255, 128}, {255, 1}, {255, 255}, {254, 129},
+                 {99, 55},   {4, 3},   {0, 0},     {0, 0}};
+
+    (void)state;
+    for (size_t s = 0; s < COUNT(sizes); s++) {
+        size_t n = sizes[s].n > 0 ? sizes[s].n : random_size(9, 60);
+        size_t t = sizes[s].t > 0 ? sizes[s].t : random_size(1, n);
+        uint8_t places[MOST];
+        dafl_share shares[MOST];
+        dafl_key secret;
+
+        for (int more = 0; more < 2; more++) {
+            size_t n_bad = (n - t) / 2 + (size_t)more;
+            bool bad[MOST] = {false};
+
+            random_places(places, n);
+            dafl_key_random(&secret);
+            assert_ok(dafl_shamir_split(shares, &secret, places, n, t));
+            for (size_t k = 0; k < n_bad;) {
+                size_t i = random_size(0, n - 1);
+
+                k += !bad[i];
+                bad[i] = true;
+            }
+            spoil(shares, bad, places, n, t, s % 2 == 0 ? RANDOM : COLLUDING);
+            if (more)
+                assert_not_believed(shares, places, n, t, &secret);
+            else
+                assert_corrected(shares, bad, places, n, t, &secret);
+        }
+    }
+}
+
+/* Each byte position alone could be corrected: but a holder is wrong or right
+ * as a whole, and too many are. */
+static void wrong_holders_are_counted_over_all_bytes(void **state)
+{
+    enum { N = 9, T = 5 };
+    uint8_t places[N];
+    dafl_share shares[N];
+    dafl_key secret;
+    bool bad[N] = {false};
+
+    (void)state;
+    random_places(places, N);
+    dafl_key_random(&secret);
+    assert_ok(dafl_shamir_split(shares, &secret, places, N, T));
+    for (size_t i = 0; i < 2; i++) {
+        flip(&shares[i], 8 * i);
+        bad[i] = true;
+    }
+    assert_corrected(shares, bad, places, N, T, &secret);
+    flip(&shares[2], 8 * 31);
+    assert_not_believed(shares, places, N, T, &secret);
+}
+
+/* The secret and the wrong holders by trying all t-subsets; false when no
+ * polynomial is close enough. */
+static bool search(dafl_key *secret, bool *wrong, const dafl_share *shares,
+                   const uint8_t *places, size_t n, size_t t)
+{
+    for (unsigned set = 0; set < 1u << n; set++) {
+        dafl_share y[8];
+        uint8_t x[8];
+        size_t n_wrong = 0;
+
+        if (bits_in(set) != t)
+            continue;
+        (void)chosen(y, x, set, shares, places, n);
+        for (size_t i = 0; i < n; i++) {
+            dafl_share v = value_at(places[i], x, y, t);
+
+            wrong[i] = memcmp(&v, &shares[i], sizeof v) != 0;
+            n_wrong += wrong[i];
+        }
+        if (2 * n_wrong <= n - t) {
+            dafl_share v = value_at(0, x, y, t);
+
+            memcpy(secret->b, v.b, sizeof v.b);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Shares from two sharings and from nowhere, in any mixture. */
+static void correction_finds_what_a_search_finds(void **state)
+{
+    size_t found = 0, rounds = 3000;
+
+    (void)state;
+    for (size_t round = 0; round < rounds; round++) {
+        size_t n = random_size(1, 7), t = random_size(1, n);
+        uint8_t places[7];
+        bool bad[7], wrong[7] = {false}, right_wrong[7];
+        dafl_share shares[7];
+        dafl_key secret, key, right;
+        bool exists;
+
+        random_places(places, n);
+        dafl_key_random(&secret);
+        assert_ok(dafl_shamir_split(shares, &secret, places, n, t));
+        for (int kind = 0; kind < N_KINDS; kind++) {
+            for (size_t i = 0; i < n; i++)
+                bad[i] = random_u64() % 6 == 0;
+            spoil(shares, bad, places, n, t, kind);
+        }
+        exists = search(&right, right_wrong, shares, places, n, t);
+        found += exists;
+        assert_int_equal(dafl_shamir_correct(&key, wrong, shares, places, n, t),
+                         exists ? DAFL_OK : DAFL_ERR_CRYPTO);
+        if (exists) {
+            assert_memory_equal(&key, &right, sizeof key);
+            assert_memory_equal(wrong, right_wrong, n * sizeof *wrong);
+        }
+    }
+    print_message("%zu of %zu words were close to a sharing\n", found, rounds);
+    assert_true(found > rounds / 10 && found < rounds);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sharings_equal_the_independent_model),
+        cmocka_unit_test(places_are_distinct_and_not_the_secrets),
+        cmocka_unit_test(one_share_of_two_fits_every_secret_equally),
+        cmocka_unit_test(two_shares_of_three_fit_every_secret_equally),
+        cmocka_unit_test(too_few_shares_of_random_splits_look_uniform),
+        cmocka_unit_test(any_t_of_up_to_eight_rebuild_and_fewer_do_not),
+        cmocka_unit_test(any_t_of_many_rebuild_in_any_order),
+        cmocka_unit_test(impossible_sharings_are_refused_and_write_nothing),
+        cmocka_unit_test(all_few_wrong_shares_of_up_to_eight_are_corrected),
+        cmocka_unit_test(
+            as_many_wrong_shares_of_many_as_promised_are_corrected),
+        cmocka_unit_test(wrong_holders_are_counted_over_all_bytes),
+        cmocka_unit_test(correction_finds_what_a_search_finds),
+    };
+
+    check_seed();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
