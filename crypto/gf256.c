@@ -19,7 +19,7 @@ void dafl_gf_add_scaled(uint8_t out[32], const uint8_t v[32], uint8_t x)
     memcpy(o, out, sizeof o);
     memcpy(p, v, sizeof p);
     for (unsigned bit = 0; bit < 8; bit++) {
-        uint64_t take = 0u - (uint64_t)(x >> bit & 1u);
+        uint64_t take = 0u - (uint64_t)((unsigned)x >> bit & 1u);
         for (unsigned i = 0; i < 4; i++) {
             o[i] ^= p[i] & take;
             p[i] = doubled(p[i]);

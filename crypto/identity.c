@@ -10,9 +10,14 @@
 
 #include <sodium.h>
 
+#include "lib/file.h"
+
 #define MAGIC "deepafl-key-1"
-/* "deepafl-key-1\n" line "\n" "seed " 128 hex "\n" */
-#define FILE_MAX (sizeof MAGIC + DAFL_IDENTITY_LINE_MAX + 5 + 128 + 2)
+/* A key file: "deepafl-key-1\n", the public line "\n", "seed " 128 hex "\n",
+ * "check " 64 hex "\n" with the digest of all before it. With room for one byte
+ * more, so that a longer file is seen, and a zero. */
+#define FILE_MAX \
+    (sizeof MAGIC + DAFL_IDENTITY_LINE_MAX + 5 + 128 + 1 + 6 + 64 + 1 + 2)
 
 static int name_ok(const char *name)
 {
@@ -113,25 +118,49 @@ dafl_err dafl_identity_parse(dafl_identity *out, const char *line,
     return DAFL_OK;
 }
 
-dafl_err dafl_identity_save(const dafl_secret_identity *id, const char *path,
-                            dafl_why *why)
+/* "check " and the digest of the text so far, in hex. */
+static void check_line(char line[6 + 65], const char *text, size_t len)
 {
-    char text[FILE_MAX], line[DAFL_IDENTITY_LINE_MAX], hex[129];
+    dafl_digest d;
+
+    dafl_hash_one(&d, "deepafl/keyfile",
+                  (dafl_bytes){(const uint8_t *)text, len});
+    memcpy(line, "check ", 6);
+    sodium_bin2hex(line + 6, 65, d.b, sizeof d.b);
+}
+
+static size_t write_text(char text[FILE_MAX], const dafl_secret_identity *id)
+{
+    char line[DAFL_IDENTITY_LINE_MAX], hex[129], check[6 + 65];
     uint8_t seed[64];
-    dafl_err err = DAFL_ERR_INPUT;
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     int len;
 
-    if (fd < 0)
-        return dafl_fail(why, err, "%s: cannot create: %s", path,
-                         strerror(errno));
     (void)crypto_sign_ed25519_sk_to_seed(seed, id->sign_sk);
     memcpy(seed + 32, id->curve_sk.b, 32);
     sodium_bin2hex(hex, sizeof hex, seed, sizeof seed);
     dafl_identity_format(line, &id->public);
-    len = snprintf(text, sizeof text, "%s\n%s\nseed %s\n", MAGIC, line, hex);
-    err = DAFL_OK;
-    if (write(fd, text, (size_t)len) != len || fsync(fd) != 0)
+    len = snprintf(text, FILE_MAX, "%s\n%s\nseed %s\n", MAGIC, line, hex);
+    check_line(check, text, (size_t)len);
+    len += snprintf(text + len, FILE_MAX - (size_t)len, "%s\n", check);
+    sodium_memzero(seed, sizeof seed);
+    sodium_memzero(hex, sizeof hex);
+    return (size_t)len;
+}
+
+dafl_err dafl_identity_save(const dafl_secret_identity *id, const char *path,
+                            dafl_why *why)
+{
+    char text[FILE_MAX];
+    size_t len;
+    dafl_err err = DAFL_OK;
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return dafl_fail(why, DAFL_ERR_INPUT, "%s: cannot create: %s", path,
+                         strerror(errno));
+    len = write_text(text, id);
+    errno = ENOSPC; /* what a short write means */
+    if (write(fd, text, len) != (ssize_t)len || fsync(fd) != 0)
         err = dafl_fail(why, DAFL_ERR_SYS, "%s: cannot write: %s", path,
                         strerror(errno));
     if (close(fd) != 0 && err == DAFL_OK)
@@ -139,8 +168,8 @@ dafl_err dafl_identity_save(const dafl_secret_identity *id, const char *path,
                         strerror(errno));
     if (err != DAFL_OK)
         (void)unlink(path);
-    sodium_memzero(seed, sizeof seed);
-    sodium_memzero(hex, sizeof hex);
+    else
+        dafl_file_sync_parent(path);
     sodium_memzero(text, sizeof text);
     return err;
 }
@@ -173,8 +202,8 @@ static dafl_err read_private(char text[FILE_MAX], const char *path,
         if (len < 0)
             err = dafl_fail(why, DAFL_ERR_INPUT, "%s: cannot read: %s", path,
                             strerror(errno));
-        else
-            text[len] = '\0';
+        else /* a zero inside would hide what follows: take nothing */
+            text[memchr(text, 0, (size_t)len) != NULL ? 0 : len] = '\0';
     }
     (void)close(fd);
     return err;
@@ -182,8 +211,9 @@ static dafl_err read_private(char text[FILE_MAX], const char *path,
 
 static int parse_file(dafl_secret_identity *out, const char *text)
 {
+    const char *start = text;
     dafl_identity claimed;
-    char line[DAFL_IDENTITY_LINE_MAX];
+    char line[DAFL_IDENTITY_LINE_MAX], check[6 + 65];
     uint8_t seed[64];
     size_t n;
     int ok = 0;
@@ -198,9 +228,12 @@ static int parse_file(dafl_secret_identity *out, const char *text)
     text += n;
     if (dafl_identity_parse(&claimed, line, NULL) == DAFL_OK &&
         take_word(&text, "\nseed ") && take_hex(seed, sizeof seed, &text) &&
-        strcmp(text, "\n") == 0 &&
-        dafl_identity_new_derand(out, claimed.name, seed, NULL) == DAFL_OK)
-        ok = memcmp(&out->public, &claimed, sizeof claimed) == 0;
+        take_word(&text, "\n") &&
+        dafl_identity_new_derand(out, claimed.name, seed, NULL) == DAFL_OK) {
+        check_line(check, start, (size_t)(text - start));
+        ok = take_word(&text, check) && strcmp(text, "\n") == 0 &&
+             memcmp(&out->public, &claimed, sizeof claimed) == 0;
+    }
     sodium_memzero(seed, sizeof seed);
     return ok;
 }

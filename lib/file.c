@@ -148,7 +148,7 @@ static int set_mode(int fd)
 
 /* Make the rename durable. It has happened by now, so a file system that
  * cannot sync a directory is no reason to report failure. */
-static void sync_parent(const char *path)
+void dafl_file_sync_parent(const char *path)
 {
     const char *slash = strrchr(path, '/');
     size_t keep = slash == NULL ? 0 : (size_t)(slash - path) + 1;
@@ -182,7 +182,7 @@ dafl_err dafl_file_replace(const char *path, const dafl_bytes *parts, size_t n,
     fd = -1; /* gone even when close fails */
     if (closed != 0 || rename(temp, path) != 0)
         goto fail;
-    sync_parent(path);
+    dafl_file_sync_parent(path);
     err = DAFL_OK;
     goto out;
 fail:

@@ -26,6 +26,9 @@ void dafl_map_close(dafl_map *map);
 DAFL_CHECK dafl_err dafl_file_replace(const char *path, const dafl_bytes *parts,
                                       size_t n, dafl_why *why);
 
+/* Make a name that was just created in a directory durable. */
+void dafl_file_sync_parent(const char *path);
+
 /* Ask whether dafl_file_replace(path) could succeed, before the work whose
  * result it will hold: the directory exists and is writable and `path` is not
  * a directory. */
