@@ -125,7 +125,7 @@ static void check_line(char line[6 + 65], const char *text, size_t len)
 
     dafl_hash_one(&d, "deepafl/keyfile",
                   (dafl_bytes){(const uint8_t *)text, len});
-    memcpy(line, "check ", 6);
+    (void)snprintf(line, 7, "check ");
     sodium_bin2hex(line + 6, 65, d.b, sizeof d.b);
 }
 

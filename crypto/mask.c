@@ -10,8 +10,9 @@
 
 /* Words a worker takes at a time. A multiple of 64, so that for every w a
  * piece starts at a 64-byte block of the keystream; 4 to 8 kB of keystream and
- * 8 kB of vector stay in the first-level cache while all masks go over them. */
-#define PIECE 1024
+ * 16 kB of vector stay in the first-level cache while all masks go over them.
+ */
+#define PIECE 2048
 
 typedef struct {
     uint64_t *acc;
