@@ -19,12 +19,12 @@
 #define FILE_MAX \
     (sizeof MAGIC + DAFL_IDENTITY_LINE_MAX + 5 + 128 + 1 + 6 + 64 + 1 + 2)
 
-static int name_ok(const char *name)
+bool dafl_name_ok(const char *name)
 {
     size_t n = strlen(name);
 
     if (n == 0 || n > DAFL_NAME_MAX)
-        return 0;
+        return false;
     return strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                         "0123456789-_.") == n;
 }
@@ -32,7 +32,7 @@ static int name_ok(const char *name)
 dafl_err dafl_identity_new_derand(dafl_secret_identity *out, const char *name,
                                   const uint8_t seed[64], dafl_why *why)
 {
-    if (!name_ok(name))
+    if (!dafl_name_ok(name))
         return dafl_fail(why, DAFL_ERR_INPUT,
                          "name '%.80s': use 1 to %d letters, digits, '-', '_' "
                          "or '.'",
@@ -107,7 +107,7 @@ dafl_err dafl_identity_parse(dafl_identity *out, const char *line,
     if (n > DAFL_NAME_MAX)
         return dafl_fail(why, DAFL_ERR_INPUT, "the name is too long");
     memcpy(id.name, line, n);
-    if (!name_ok(id.name) || !take_word(&at, " ed25519:") ||
+    if (!dafl_name_ok(id.name) || !take_word(&at, " ed25519:") ||
         !take_hex(id.sign_pk, sizeof id.sign_pk, &at) ||
         !take_word(&at, " curve25519:") ||
         !take_hex(id.curve_pk.b, sizeof id.curve_pk.b, &at) || *at != '\0')

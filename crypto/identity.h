@@ -5,6 +5,7 @@
 #ifndef DAFL_CRYPTO_IDENTITY_H
 #define DAFL_CRYPTO_IDENTITY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,6 +33,9 @@ typedef struct {
 typedef struct {
     uint8_t b[DAFL_SIGNATURE_BYTES];
 } dafl_signature;
+
+/* Letters, digits, '-', '_' and '.', 1 to DAFL_NAME_MAX of them. */
+bool dafl_name_ok(const char *name);
 
 /* DAFL_ERR_INPUT for a name that is empty, too long or has other characters. */
 DAFL_CHECK dafl_err dafl_identity_new(dafl_secret_identity *out,

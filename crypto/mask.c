@@ -9,7 +9,7 @@
 #include "lib/ring.h"
 
 /* Words a worker takes at a time. A multiple of 64, so that for every w a
- * piece starts at a 64-byte block of the keystream; 4 to 8 kB of keystream and
+ * piece starts at a 64-byte block of the keystream; 8 to 16 kB of it and
  * 16 kB of vector stay in the first-level cache while all masks go over them.
  */
 #define PIECE 2048

@@ -152,6 +152,10 @@ def message_files():
         yield name, bytes([number]) + body
         yield name + "_cut", bytes([number]) + body[:-1]
         yield name + "_long", bytes([number]) + body + b"\0"
+    party = lambda i, role, cell: (u16(i) + b"\x02p" + bytes([97 + i, role]) + u16(cell) + bytes([i]) * 64)
+    roster = b"DAFR" + u16(4) + party(0, 0, 0) + party(1, 0, 0) + party(2, 1, 65535) + party(3, 2, 65535)
+    yield "roster", b"\xff" + roster
+    yield "roster_cut", b"\xff" + roster[:-1]
     yield "cast_spare_bit", b"\x09" + u16(3) + b"\x0f"
     yield "peers_twice", b"\x03" + u16(2) + 2 * (u16(5) + d + d + sig)
     yield "enroll_huge", b"\x02" + d + d + sig + u32(0xffffffff)
