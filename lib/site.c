@@ -319,6 +319,8 @@ dafl_err dafl_site_gram(dafl_site *site, dafl_sum *sum, dafl_why *why)
 {
     walk w = {.site = site};
 
+    if (sum == NULL)
+        return DAFL_ERR_ARG;
     return walk_batches(&w, gram_batch, site->params->width, DAFL_QUERY_GRAM,
                         sum, why);
 }
