@@ -33,6 +33,30 @@ static inline __m256i load_four(const uint8_t *p, size_t size, __m256i move)
     return _mm256_shuffle_epi8(v, move);
 }
 
+/* Eight words in eight lanes: one byte permutation of a 64-byte load. Where the
+ * CPU has it (asked at run time), this halves the cost of the addition. It
+ * stops short of the end, because the load reaches beyond its eight words. */
+__attribute__((target("avx512f,avx512bw,avx512vbmi"))) static size_t
+add_eights(uint64_t *acc, const uint8_t *words, size_t n, size_t size,
+           bool negate)
+{
+    uint8_t from[64];
+    __m512i move;
+    size_t i = 0;
+
+    for (size_t k = 0; k < sizeof from; k++)
+        from[k] = (uint8_t)(k / 8 * size + k % 8);
+    move = _mm512_loadu_si512(from);
+    for (; i + 16 <= n; i += 8) {
+        __m512i v =
+            _mm512_permutexvar_epi8(move, _mm512_loadu_si512(words + i * size));
+        __m512i a = _mm512_loadu_si512(acc + i);
+        _mm512_storeu_si512(acc + i, negate ? _mm512_sub_epi64(a, v)
+                                            : _mm512_add_epi64(a, v));
+    }
+    return i;
+}
+
 /* As far as whole fours go; returns how many words that was. */
 static inline size_t add_fours(uint64_t *acc, const uint8_t *words, size_t n,
                                size_t size, bool negate)
@@ -54,23 +78,21 @@ static inline size_t add_fours(uint64_t *acc, const uint8_t *words, size_t n,
     }
     return i;
 }
-#else
-static size_t add_fours(uint64_t *acc, const uint8_t *words, size_t n,
-                        size_t size, bool negate)
-{
-    (void)acc, (void)words, (void)n, (void)size, (void)negate;
-    return 0;
-}
 #endif
 
 void dafl_ring_add_words(uint64_t *acc, const uint8_t *words, size_t n,
                          unsigned w, bool negate)
 {
     const size_t size = w / 8;
-    /* Two calls, so that each loop is compiled for its sign. */
-    size_t i = negate ? add_fours(acc, words, n, size, true)
-                      : add_fours(acc, words, n, size, false);
+    size_t i = 0;
 
+#ifdef __AVX2__
+    if (__builtin_cpu_supports("avx512vbmi"))
+        i = add_eights(acc, words, n, size, negate);
+    /* Two calls, so that each loop is compiled for its sign. */
+    i += negate ? add_fours(acc + i, words + i * size, n - i, size, true)
+                : add_fours(acc + i, words + i * size, n - i, size, false);
+#endif
     for (; i < n; i++) {
         uint64_t v = load_word(words + i * size);
         acc[i] = negate ? acc[i] - v : acc[i] + v;
