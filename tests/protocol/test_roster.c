@@ -18,7 +18,7 @@ static size_t make_parties(dafl_party *p, size_t k, size_t size)
         p[i].role = i < k    ? DAFL_ROLE_CLIENT
                     : i == k ? DAFL_ROLE_SERVER
                              : DAFL_ROLE_KEYHOLDER;
-        p[i].cell = i < k ? (uint16_t)(i / size) : DAFL_NO_CELL;
+        p[i].cell = (uint16_t)(i < k ? i / size : DAFL_NO_CELL);
     }
     return k + 2;
 }

@@ -408,37 +408,42 @@ def identity_rows():
                quoted(digest), quoted(ed_sign(seed[:32], digest)))
 
 
-print('/* SPDX-License-Identifier: Apache-2.0 */')
-print('/* Written by crypto.py; bytes in hexadecimal. */')
-table("H, or KDF where there is a key. A part is bytes ('b') or an integer.",
-      ['const char *key, *label', 'size_t n_parts',
-       'struct {\n        char kind;\n        uint64_t value;\n        const char *bytes;\n'
-       '    } parts[4]', 'const char *digest'], 'hash_known', hash_rows())
-table('Word `at` of the mask of a key.', ['const char *key', 'unsigned w', 'size_t at',
-                                          'uint64_t word'], 'prg_known', prg_rows())
-print('\n/* i * 0x9e3779b97f4a7c15 for i < MASKED under four masks: the first bytes and\n'
-      ' * H("test/vector", all) of the packed words. */')
-print(f'#define MASKED {MASKED}')
-print('static const struct {\n    const char *key;\n    int negate;\n} masked_keys[] = {')
-for what, negate in (('mask 1', 0), ('mask 2', 1), ('mask 3', 1)):
-    print(f'    {{{quoted(some(what))}, {negate}}},')
-print(f'    {{{quoted(bytes(32))}, 0}},\n}};')
-table('See above.', ['unsigned w', 'const char *first, *digest'], 'masked_known', masked_rows())
-table('X25519 of the base point.', ['const char *sk, *pk'], 'public_known', public_rows())
-table('Packet keys from u to v.', ['const char *sk_u, *sk_v, *hk_u, *hk_v, *run', 'uint16_t u, v',
-                                   'const char *key'], 'packet_key_known', packet_key_rows())
-table('Pair keys.', ['const char *sk_u, *sk_v, *ctx2', 'uint16_t u, v', 'const char *key'],
-      'pair_key_known', pair_key_rows())
-table('Self keys and commitments.', ['const char *b, *ctx2', 'uint16_t u',
-                                     'const char *key, *commitment'], 'self_key_known',
-      self_key_rows())
-table('Sealed packets.', ['const char *key, *run', 'uint16_t from, to', 'const char *nonce',
-                          'size_t len', 'const char *plain, *sealed'], 'packet_known',
-      packet_rows())
-table('All shares of a dealer among `parties`: those of the first and of the last\n'
-      ' * holder, and H("test/shares", share ..) over all. Coefficient k is\n'
-      ' * H("test/coefficient", u32 dealer, u32 k).',
-      ['size_t parties, dealer, t',
-       'const char *secret, *first, *last, *shares'], 'shamir_known', shamir_rows())
-table('The secret file\'s seed, the public line, a signature.',
-      ['const char *name, *seed, *line, *digest, *signature'], 'identity_known', identity_rows())
+def main():
+    print('/* SPDX-License-Identifier: Apache-2.0 */')
+    print('/* Written by crypto.py; bytes in hexadecimal. */')
+    table("H, or KDF where there is a key. A part is bytes ('b') or an integer.",
+          ['const char *key, *label', 'size_t n_parts',
+           'struct {\n        char kind;\n        uint64_t value;\n        const char *bytes;\n'
+           '    } parts[4]', 'const char *digest'], 'hash_known', hash_rows())
+    table('Word `at` of the mask of a key.', ['const char *key', 'unsigned w', 'size_t at',
+                                              'uint64_t word'], 'prg_known', prg_rows())
+    print('\n/* i * 0x9e3779b97f4a7c15 for i < MASKED under four masks: the first bytes and\n'
+          ' * H("test/vector", all) of the packed words. */')
+    print(f'#define MASKED {MASKED}')
+    print('static const struct {\n    const char *key;\n    int negate;\n} masked_keys[] = {')
+    for what, negate in (('mask 1', 0), ('mask 2', 1), ('mask 3', 1)):
+        print(f'    {{{quoted(some(what))}, {negate}}},')
+    print(f'    {{{quoted(bytes(32))}, 0}},\n}};')
+    table('See above.', ['unsigned w', 'const char *first, *digest'], 'masked_known', masked_rows())
+    table('X25519 of the base point.', ['const char *sk, *pk'], 'public_known', public_rows())
+    table('Packet keys from u to v.', ['const char *sk_u, *sk_v, *hk_u, *hk_v, *run', 'uint16_t u, v',
+                                       'const char *key'], 'packet_key_known', packet_key_rows())
+    table('Pair keys.', ['const char *sk_u, *sk_v, *ctx2', 'uint16_t u, v', 'const char *key'],
+          'pair_key_known', pair_key_rows())
+    table('Self keys and commitments.', ['const char *b, *ctx2', 'uint16_t u',
+                                         'const char *key, *commitment'], 'self_key_known',
+          self_key_rows())
+    table('Sealed packets.', ['const char *key, *run', 'uint16_t from, to', 'const char *nonce',
+                              'size_t len', 'const char *plain, *sealed'], 'packet_known',
+          packet_rows())
+    table('All shares of a dealer among `parties`: those of the first and of the last\n'
+          ' * holder, and H("test/shares", share ..) over all. Coefficient k is\n'
+          ' * H("test/coefficient", u32 dealer, u32 k).',
+          ['size_t parties, dealer, t',
+           'const char *secret, *first, *last, *shares'], 'shamir_known', shamir_rows())
+    table('The secret file\'s seed, the public line, a signature.',
+          ['const char *name, *seed, *line, *digest, *signature'], 'identity_known', identity_rows())
+
+
+if __name__ == '__main__':
+    main()
