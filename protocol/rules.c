@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "protocol/rules.h"
+
+#include <string.h>
+
+dafl_fault dafl_rule_cast(const dafl_slot_view *v, const dafl_members *a)
+{
+    dafl_fault fault = dafl_policy_cohort(v->policy, v->roster, v->u1, a);
+
+    if (fault != DAFL_FAULT_NONE)
+        return fault;
+    if (v->increment_over != NULL && !dafl_members_equal(a, v->increment_over))
+        return DAFL_E_COHORT;
+    return DAFL_FAULT_NONE;
+}
+
+/* The digest that a SURV gives for a member of U3. */
+static const uint8_t *digest_of(const dafl_surv *surv, size_t client)
+{
+    size_t before = 0;
+
+    for (size_t i = 0; i < client; i++)
+        before += dafl_members_has(&surv->u3, i);
+    return surv->digests.ptr + before * DAFL_HASH_BYTES;
+}
+
+dafl_fault dafl_rule_surv(const dafl_slot_view *v, const dafl_surv *surv,
+                          const dafl_members *cast, size_t self,
+                          const dafl_digest *own_digest)
+{
+    dafl_fault fault;
+
+    if (!dafl_members_equal(&surv->a, cast))
+        return DAFL_E_COHORT;
+    fault = dafl_policy_cohort(v->policy, v->roster, &surv->a, &surv->u3);
+    if (fault != DAFL_FAULT_NONE)
+        return fault;
+    if (v->increment_over != NULL &&
+        !dafl_members_equal(&surv->u3, v->increment_over))
+        return DAFL_E_COHORT;
+    if (dafl_members_has(&surv->u3, self) &&
+        (own_digest == NULL ||
+         sodium_memcmp(digest_of(surv, self), own_digest->b, DAFL_HASH_BYTES) !=
+             0))
+        return DAFL_E_FORGED;
+    return DAFL_FAULT_NONE;
+}
+
+/* Every signature, in the signers' order, on the same statement. */
+static bool signatures_hold(const dafl_slot_view *v, const dafl_conf *conf,
+                            const dafl_digest *stmt)
+{
+    const uint8_t *at = conf->signatures.ptr;
+    dafl_signature sig;
+
+    for (size_t i = 0; i < conf->signers.n; i++) {
+        if (!dafl_members_has(&conf->signers, i))
+            continue;
+        memcpy(sig.b, at, sizeof sig.b);
+        at += sizeof sig.b;
+        if (dafl_sign_check(&sig, stmt, v->roster->parties[i].id.sign_pk) !=
+            DAFL_OK)
+            return false;
+    }
+    return true;
+}
+
+dafl_fault dafl_rule_conf(const dafl_slot_view *v, const dafl_conf *conf,
+                          const dafl_members *a, const dafl_digest *stmt)
+{
+    size_t signers = dafl_members_count(&conf->signers);
+
+    if (!dafl_members_within(&conf->signers, v->u1) ||
+        !dafl_members_within(a, v->u1))
+        return DAFL_E_QUORUM;
+    for (size_t u = 0; u < v->u1->n; u++) {
+        bool signs = dafl_members_has(&conf->signers, u);
+        if ((signs || dafl_members_has(a, u)) && signers - signs < v->t)
+            return DAFL_E_QUORUM;
+    }
+    /* With nobody in A or signing, the loop has asked for nothing. */
+    if (signers < v->t || !signatures_hold(v, conf, stmt))
+        return DAFL_E_QUORUM;
+    return DAFL_FAULT_NONE;
+}
+
+dafl_share_kind dafl_rule_reveal(const dafl_members *a, const dafl_members *u3,
+                                 size_t dealer)
+{
+    if (!dafl_members_has(a, dealer))
+        return DAFL_SHARE_NOTHING;
+    return dafl_members_has(u3, dealer) ? DAFL_SHARE_B : DAFL_SHARE_SK;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a malicious server may say in a slot, and what it gets for it. */
+#include "tests/check.h"
+
+#include <stdbool.h>
+
+#include "protocol/context.h"
+#include "protocol/rules.h"
+
+#define K 12
+#define CELL 4
+
+static dafl_secret_identity ids[K];
+static dafl_roster roster;
+static dafl_members u1;
+static const dafl_policy policy = {
+    .n_min = K, .m = 8, .g = CELL, .c = 2, .a = 4};
+static dafl_slot_view view;
+
+static int make_parties(void **state)
+{
+    dafl_party p[K + 1];
+
+    (void)state;
+    memset(p, 0, sizeof p);
+    for (size_t i = 0; i <= K; i++) {
+        uint8_t seed[64] = {(uint8_t)(i + 1)};
+        dafl_secret_identity id;
+        char name[16];
+
+        seed[33] = (uint8_t)(i + 1); /* X25519 drops bits of byte 32 */
+        (void)snprintf(name, sizeof name, "p%zu", i);
+        assert_ok(dafl_identity_new_derand(&id, name, seed, NULL));
+        p[i].id = id.public;
+        p[i].role = i < K ? DAFL_ROLE_CLIENT : DAFL_ROLE_SERVER;
+        p[i].cell = (uint16_t)(i < K ? i / CELL : DAFL_NO_CELL);
+        if (i < K)
+            ids[i] = id;
+    }
+    assert_ok(dafl_roster_make(&roster, p, K + 1, NULL));
+    assert_int_equal(dafl_policy_check(&policy, &roster, NULL), 0);
+    u1 = dafl_roster_clients(&roster);
+    view = (dafl_slot_view){&roster, &policy, &u1, 0, NULL};
+    assert_int_equal(dafl_threshold(&view.t, K, policy.c, policy.a), 0);
+    return 0;
+}
+
+static dafl_members members_of(unsigned bits)
+{
+    dafl_members m = dafl_members_none(K);
+
+    for (size_t i = 0; i < K; i++)
+        if (bits >> i & 1)
+            dafl_members_add(&m, i);
+    return m;
+}
+
+static bool whole(unsigned bits)
+{
+    for (unsigned c = 0; c < K / CELL; c++) {
+        unsigned cell = bits >> CELL * c & 0xf;
+        if (cell != 0 && cell != 0xf)
+            return false;
+    }
+    return true;
+}
+
+/* Every one of the 4096 sets: whole cells and at least m, or nothing. */
+static void only_large_unions_of_cells_may_be_cast(void **state)
+{
+    (void)state;
+    for (unsigned bits = 0; bits < 1u << K; bits++) {
+        dafl_members a = members_of(bits);
+        dafl_fault want = !whole(bits) ? DAFL_E_CELL_SPLIT
+                          : dafl_members_count(&a) < policy.m ? DAFL_E_COHORT
+                                                              : 0;
+        assert_int_equal(dafl_rule_cast(&view, &a), want);
+    }
+}
+
+static void a_client_outside_the_setup_is_not_cast(void **state)
+{
+    dafl_members a = members_of(0xfff), part = members_of(0x0ff);
+    dafl_slot_view v = view;
+
+    (void)state;
+    v.u1 = &part;
+    assert_int_equal(dafl_rule_cast(&v, &a), DAFL_E_COHORT);
+    assert_int_equal(dafl_rule_cast(&v, &part), 0);
+}
+
+static void an_increment_is_over_its_own_cohort_only(void **state)
+{
+    dafl_members base = members_of(0xff), all = members_of(0xfff);
+    dafl_slot_view v = view;
+    dafl_surv surv = {.a = all, .u3 = base};
+    uint8_t digests[K * DAFL_HASH_BYTES] = {0};
+
+    (void)state;
+    surv.digests = (dafl_bytes){digests, sizeof digests};
+    v.increment_over = &base;
+    assert_int_equal(dafl_rule_cast(&v, &base), 0);
+    assert_int_equal(dafl_rule_cast(&v, &all), DAFL_E_COHORT);
+    /* and it loses nobody on the way */
+    v.increment_over = &all;
+    assert_int_equal(dafl_rule_surv(&v, &surv, &all, K, NULL), DAFL_E_COHORT);
+    v.increment_over = NULL;
+    assert_int_equal(dafl_rule_surv(&v, &surv, &all, K, NULL), 0);
+}
+
+static void survivors_are_large_unions_of_cells_of_the_cast(void **state)
+{
+    dafl_members cast = members_of(0xfff), part = members_of(0x0ff);
+    uint8_t digests[K * DAFL_HASH_BYTES] = {0};
+
+    (void)state;
+    for (unsigned bits = 0; bits < 1u << K; bits++) {
+        dafl_surv s = {cast, members_of(bits), {digests, sizeof digests}};
+        dafl_fault want = !whole(bits) ? DAFL_E_CELL_SPLIT
+                          : dafl_members_count(&s.u3) < policy.m ? DAFL_E_COHORT
+                                                                 : 0;
+        assert_int_equal(dafl_rule_surv(&view, &s, &cast, K, NULL), want);
+    }
+    {
+        dafl_surv more = {part, cast, {digests, sizeof digests}};
+        dafl_surv other = {cast, part, {digests, sizeof digests}};
+        assert_int_equal(dafl_rule_surv(&view, &more, &part, K, NULL),
+                         DAFL_E_COHORT);
+        assert_int_equal(dafl_rule_surv(&view, &other, &part, K, NULL),
+                         DAFL_E_COHORT);
+    }
+}
+
+static void nobody_is_a_survivor_without_its_own_digest(void **state)
+{
+    dafl_members cast = members_of(0xfff), later = members_of(0xff0);
+    dafl_digest own = {{7}}, other = {{8}};
+    uint8_t digests[K * DAFL_HASH_BYTES] = {0};
+    dafl_surv s = {cast, later, {digests, 8 * DAFL_HASH_BYTES}};
+
+    (void)state;
+    memcpy(digests + 2 * DAFL_HASH_BYTES, own.b, sizeof own.b); /* client 6 */
+    assert_int_equal(dafl_rule_surv(&view, &s, &cast, 6, &own), 0);
+    assert_int_equal(dafl_rule_surv(&view, &s, &cast, 6, &other),
+                     DAFL_E_FORGED);
+    assert_int_equal(dafl_rule_surv(&view, &s, &cast, 6, NULL), DAFL_E_FORGED);
+    assert_int_equal(dafl_rule_surv(&view, &s, &cast, 7, &own), DAFL_E_FORGED);
+    /* one that was left out has nothing to compare */
+    assert_int_equal(dafl_rule_surv(&view, &s, &cast, 1, &own), 0);
+}
+
+/* A confirmation by the signers of `bits`, all on `stmt`. */
+static dafl_conf confirm(uint8_t *signatures, unsigned bits,
+                         const dafl_digest *stmt)
+{
+    dafl_conf c = {.signers = members_of(bits)};
+    size_t n = 0;
+
+    for (size_t i = 0; i < K; i++)
+        if (bits >> i & 1) {
+            dafl_signature sig;
+            dafl_sign(&sig, stmt, &ids[i]);
+            memcpy(signatures + 64 * n++, sig.b, sizeof sig.b);
+        }
+    c.signatures = (dafl_bytes){signatures, 64 * n};
+    return c;
+}
+
+static void a_quorum_has_t_others_for_everyone(void **state)
+{
+    dafl_members a = members_of(0xfff), few = members_of(0xff);
+    dafl_digest stmt = {{1, 2, 3}};
+    uint8_t s[64 * K];
+    dafl_conf c;
+
+    (void)state;
+    assert_int_equal(view.t, 7);
+    c = confirm(s, 0x0ff, &stmt); /* eight: seven others for each signer */
+    assert_int_equal(dafl_rule_conf(&view, &c, &a, &stmt), 0);
+    assert_int_equal(dafl_rule_conf(&view, &c, &few, &stmt), 0);
+    c = confirm(s, 0x07f, &stmt); /* seven: a signer has only six others */
+    assert_int_equal(dafl_rule_conf(&view, &c, &a, &stmt), DAFL_E_QUORUM);
+    c = confirm(s, 0, &stmt);
+    assert_int_equal(dafl_rule_conf(&view, &c, &a, &stmt), DAFL_E_QUORUM);
+    few = dafl_members_none(K);
+    assert_int_equal(dafl_rule_conf(&view, &c, &few, &stmt), DAFL_E_QUORUM);
+}
+
+static void forged_confirmations_are_refused(void **state)
+{
+    dafl_members a = members_of(0xfff), part = members_of(0xfe);
+    dafl_digest stmt = {{1}}, other = {{2}};
+    uint8_t s[64 * K], t[64 * K];
+    dafl_conf c = confirm(s, 0xfff, &stmt), o = confirm(t, 0xfff, &other);
+    dafl_slot_view v = view;
+
+    (void)state;
+    assert_int_equal(dafl_rule_conf(&view, &c, &a, &stmt), 0);
+    assert_int_equal(dafl_rule_conf(&view, &o, &a, &stmt), DAFL_E_QUORUM);
+    for (size_t i = 0; i < K; i++) {
+        memcpy(s + 64 * i, t + 64 * i, 64); /* one on another statement */
+        assert_int_equal(dafl_rule_conf(&view, &c, &a, &stmt), DAFL_E_QUORUM);
+        c = confirm(s, 0xfff, &stmt);
+        memcpy(s + 64 * i, s + 64 * ((i + 1) % K), 64); /* one twice */
+        assert_int_equal(dafl_rule_conf(&view, &c, &a, &stmt), DAFL_E_QUORUM);
+        c = confirm(s, 0xfff, &stmt);
+        s[64 * i + 3] ^= 1;
+        assert_int_equal(dafl_rule_conf(&view, &c, &a, &stmt), DAFL_E_QUORUM);
+        c = confirm(s, 0xfff, &stmt);
+    }
+    v.u1 = &part; /* a signer that is not of the setup */
+    assert_int_equal(dafl_rule_conf(&v, &c, &part, &stmt), DAFL_E_QUORUM);
+}
+
+static void never_both_kinds_of_share(void **state)
+{
+    (void)state;
+    for (unsigned a = 0; a < 16; a++)
+        for (unsigned u3 = 0; u3 < 16; u3++)
+            for (size_t u = 0; u < 5; u++) {
+                dafl_members ma = members_of(a), m3 = members_of(u3);
+                dafl_share_kind want = !(a >> u & 1)   ? DAFL_SHARE_NOTHING
+                                       : (u3 >> u & 1) ? DAFL_SHARE_B
+                                                       : DAFL_SHARE_SK;
+                assert_int_equal(dafl_rule_reveal(&ma, &m3, u), want);
+            }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_large_unions_of_cells_may_be_cast),
+        cmocka_unit_test(a_client_outside_the_setup_is_not_cast),
+        cmocka_unit_test(an_increment_is_over_its_own_cohort_only),
+        cmocka_unit_test(survivors_are_large_unions_of_cells_of_the_cast),
+        cmocka_unit_test(nobody_is_a_survivor_without_its_own_digest),
+        cmocka_unit_test(a_quorum_has_t_others_for_everyone),
+        cmocka_unit_test(forged_confirmations_are_refused),
+        cmocka_unit_test(never_both_kinds_of_share),
+    };
+
+    return cmocka_run_group_tests(tests, make_parties, NULL);
+}
