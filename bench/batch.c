@@ -12,8 +12,8 @@
 #include "lib/stream.h"
 
 #define SHAPES 300
-#define WIDEST 1100
-#define MOST_ROWS 384
+#define WIDEST ((size_t)1100)
+#define MOST_ROWS ((size_t)384)
 
 typedef struct {
     double *a, *b, *c;
