@@ -244,7 +244,8 @@ static void lists_that_do_not_ascend_are_refused(void **state)
 static void spare_bits_and_unknown_kinds_are_refused(void **state)
 {
     static const uint8_t spare[] = {3, 0, 0x0f}; /* bit 3 of 3 clients */
-    static const uint8_t many[] = {1, 1};        /* 257 clients */
+    static const uint8_t most[2 + 32] = {0, 1};  /* 256 clients */
+    static const uint8_t many[2 + 33] = {1, 1};  /* 257, all bytes there */
     dafl_revealed r = {.dealer = 1, .kind = DAFL_REVEAL_B};
     dafl_result result = {.fault = DAFL_FAULT_COUNT};
     dafl_writer w = {0};
@@ -252,6 +253,7 @@ static void spare_bits_and_unknown_kinds_are_refused(void **state)
     (void)state;
     assert_false(decodes(DAFL_MSG_CAST, spare, sizeof spare));
     assert_true(decodes(DAFL_MSG_CAST, (const uint8_t[]){3, 0, 7}, 3));
+    assert_true(decodes(DAFL_MSG_CAST, most, sizeof most));
     assert_false(decodes(DAFL_MSG_CAST, many, sizeof many));
     for (unsigned kind = 0; kind < 256; kind++) {
         dafl_writer_clear(&w);
@@ -283,6 +285,28 @@ static void members_are_sets(void **state)
     assert_true(dafl_members_equal(&a, &b));
     b = dafl_members_none(255);
     assert_false(dafl_members_within(&b, &a)); /* of another roster */
+}
+
+static void an_envelope_of_no_known_type_is_refused(void **state)
+{
+    static const uint8_t seed[64] = {1};
+    dafl_secret_identity id;
+    dafl_envelope got;
+
+    (void)state;
+    assert_ok(dafl_identity_new_derand(&id, "site", seed, NULL));
+    for (unsigned type = 0; type < 256; type++) {
+        dafl_envelope m = {.type =
+                               (uint8_t)type}; /* well signed, all of them */
+        dafl_writer w = {0};
+
+        dafl_put_envelope(&w, &m, &id);
+        assert_int_equal(dafl_get_envelope(&got, dafl_writer_bytes(&w), 0),
+                         type >= 1 && type < DAFL_MSG_COUNT ? DAFL_FAULT_NONE
+                                                            : DAFL_E_FORMAT);
+        dafl_writer_drop(&w);
+    }
+    dafl_identity_wipe(&id);
 }
 
 static void an_envelope_is_its_senders_and_whole(void **state)
@@ -332,6 +356,7 @@ int main(void)
         cmocka_unit_test(lists_that_do_not_ascend_are_refused),
         cmocka_unit_test(spare_bits_and_unknown_kinds_are_refused),
         cmocka_unit_test(members_are_sets),
+        cmocka_unit_test(an_envelope_of_no_known_type_is_refused),
         cmocka_unit_test(an_envelope_is_its_senders_and_whole),
     };
 

@@ -116,6 +116,30 @@ static void its_bytes_are_canonical_and_bind_everything(void **state)
     dafl_writer_drop(&w);
 }
 
+/* A name with a character that has another meaning elsewhere, or with a zero
+ * that hides its end. The first name stands at byte 9. */
+static void names_of_other_characters_are_refused(void **state)
+{
+    static const uint8_t wrong[] = {0, ' ', '/', '\n', 0x80, 0xff};
+    dafl_roster r = roster_of(5, 5), back;
+    dafl_writer w = {0};
+
+    (void)state;
+    dafl_put_roster(&w, &r);
+    assert_memory_equal(w.ptr + 9, "party-0", 7);
+    for (size_t i = 0; i < COUNT(wrong); i++)
+        for (size_t k = 0; k < 7; k++) {
+            uint8_t keep = w.ptr[9 + k];
+            w.ptr[9 + k] = wrong[i];
+            assert_int_equal(
+                dafl_get_roster(&back, dafl_writer_bytes(&w), NULL),
+                DAFL_ERR_INPUT);
+            w.ptr[9 + k] = keep;
+        }
+    assert_ok(dafl_get_roster(&back, dafl_writer_bytes(&w), NULL));
+    dafl_writer_drop(&w);
+}
+
 static void only_whole_cells_are_whole(void **state)
 {
     dafl_roster r = roster_of(9, 3);
@@ -208,9 +232,16 @@ static void cohorts_are_judged(void **state)
     assert_int_equal(dafl_policy_cohort(&p, &r, &all, &two), DAFL_FAULT_NONE);
     assert_int_equal(dafl_policy_cohort(&p, &r, &all, &first), DAFL_E_COHORT);
     assert_int_equal(dafl_policy_cohort(&p, &r, &two, &all), DAFL_E_COHORT);
-    p.g = 1;
+    p.g = 1; /* without cells, m counts one by one */
     assert_int_equal(dafl_policy_cohort(&p, &r, &all, &cohort),
                      DAFL_FAULT_NONE);
+    for (size_t left = dafl_members_count(&cohort); left-- > p.m;)
+        dafl_members_remove(&cohort, left < 5 ? left : left + 1);
+    assert_int_equal(dafl_members_count(&cohort), p.m);
+    assert_int_equal(dafl_policy_cohort(&p, &r, &all, &cohort),
+                     DAFL_FAULT_NONE);
+    dafl_members_remove(&cohort, 0);
+    assert_int_equal(dafl_policy_cohort(&p, &r, &all, &cohort), DAFL_E_COHORT);
 }
 
 int main(void)
@@ -219,6 +250,7 @@ int main(void)
         cmocka_unit_test(a_roster_is_counted),
         cmocka_unit_test(every_broken_rule_is_named),
         cmocka_unit_test(its_bytes_are_canonical_and_bind_everything),
+        cmocka_unit_test(names_of_other_characters_are_refused),
         cmocka_unit_test(only_whole_cells_are_whole),
         cmocka_unit_test(the_policys_rules_hold_at_their_bounds),
         cmocka_unit_test(a_client_keeps_its_floors),

@@ -210,6 +210,10 @@ static void forged_confirmations_are_refused(void **state)
     }
     v.u1 = &part; /* a signer that is not of the setup */
     assert_int_equal(dafl_rule_conf(&v, &c, &part, &stmt), DAFL_E_QUORUM);
+    part = members_of(0xff); /* a cohort that is not of the setup */
+    c = confirm(s, 0xff, &stmt);
+    assert_int_equal(dafl_rule_conf(&v, &c, &part, &stmt), 0);
+    assert_int_equal(dafl_rule_conf(&v, &c, &a, &stmt), DAFL_E_QUORUM);
 }
 
 static void never_both_kinds_of_share(void **state)
