@@ -10,6 +10,10 @@
 /* In front of every block, so that free knows how much to wipe. */
 #define ALIGNMENT 64
 
+/* Behind every block: some BLAS kernels load the next elements before they know
+ * that there are none (OpenBLAS 0.3.21, dsymv for older CPUs: 64 bytes). */
+#define READ_AHEAD 256
+
 /* Without it libsodium works, with its slow portable code; so its failure
  * would change nothing else. Others may call it again at any time. */
 __attribute__((constructor)) static void wake_sodium(void)
@@ -24,9 +28,9 @@ void *dafl_bulk_alloc(size_t n, size_t size)
     void *block = NULL;
     size_t len;
 
-    if (size != 0 && n > (SIZE_MAX - ALIGNMENT) / size)
+    if (size != 0 && n > (SIZE_MAX - ALIGNMENT - READ_AHEAD) / size)
         return NULL;
-    len = n * size + ALIGNMENT;
+    len = n * size + ALIGNMENT + READ_AHEAD;
     if (posix_memalign(&block, ALIGNMENT, len) != 0)
         return NULL;
     memcpy(block, &len, sizeof len);

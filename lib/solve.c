@@ -37,9 +37,22 @@ static double max_abs(const double *x, size_t n)
  * eigenvalues, ascending. */
 static dafl_err eigen(double *a, double *l, size_t d, dafl_why *why)
 {
-    lapack_int info = LAPACKE_dsyevd(LAPACK_COL_MAJOR, 'V', UPLO, (lapack_int)d,
-                                     a, (lapack_int)d, l);
+    lapack_int n = (lapack_int)d, n_ints = 0, info;
+    double n_doubles = 0, *work;
+    lapack_int *ints;
 
+    info = LAPACKE_dsyevd_work(LAPACK_COL_MAJOR, 'V', UPLO, n, a, n, l,
+                               &n_doubles, -1, &n_ints, -1);
+    if (info != 0)
+        return DAFL_ERR_NOMEM;
+    work = dafl_bulk_alloc((size_t)n_doubles, sizeof *work);
+    ints = dafl_bulk_alloc((size_t)n_ints, sizeof *ints);
+    info = LAPACK_WORK_MEMORY_ERROR;
+    if (work != NULL && ints != NULL)
+        info = LAPACKE_dsyevd_work(LAPACK_COL_MAJOR, 'V', UPLO, n, a, n, l,
+                                   work, (lapack_int)n_doubles, ints, n_ints);
+    dafl_bulk_free(ints);
+    dafl_bulk_free(work);
     if (info == 0)
         return DAFL_OK;
     if (info == LAPACK_WORK_MEMORY_ERROR)
@@ -199,6 +212,25 @@ static int solve_tridiagonal(double *n, const double *t, const double *e,
     return 1;
 }
 
+/* Pi to tridiagonal form in place. Like the eigenvalues it gets its workspace
+ * from us: LAPACKE's own is not wiped and has nothing behind its end. */
+static dafl_err reduce(double *pi, double *t, double *e, double *tau, size_t d)
+{
+    lapack_int n = (lapack_int)d;
+    double len = 0, *work;
+    dafl_err err = DAFL_ERR_NOMEM;
+
+    if (LAPACKE_dsytrd_work(LAPACK_COL_MAJOR, UPLO, n, pi, n, t, e, tau, &len,
+                            -1) != 0)
+        return err;
+    work = dafl_bulk_alloc((size_t)len, sizeof *work);
+    if (work != NULL && LAPACKE_dsytrd_work(LAPACK_COL_MAJOR, UPLO, n, pi, n, t,
+                                            e, tau, work, (lapack_int)len) == 0)
+        err = DAFL_OK;
+    dafl_bulk_free(work);
+    return err;
+}
+
 /* The quick way: Pi = V T V' with T tridiagonal. *definite says whether it
  * gave an answer: every system must be positive definite by more than the
  * rounding of its largest eigenvalue, which Gershgorin's circles bound. */
@@ -215,7 +247,7 @@ static dafl_err sandwich_tridiagonal(double *n, double *pi, const double *s,
     if (t == NULL)
         return DAFL_ERR_NOMEM;
     memset(t, 0, 3 * d * sizeof *t);
-    if (LAPACKE_dsytrd(LAPACK_COL_MAJOR, UPLO, ln, pi, ln, t, e, tau) != 0)
+    if (reduce(pi, t, e, tau, d) != DAFL_OK)
         goto out;
     err = DAFL_OK;
     largest = max_abs(t, d) + 2 * max_abs(e, d);
