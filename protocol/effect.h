@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a machine wants done, in order. Whoever drives it carries the effects
+ * out one by one, each finished (a record durable, a secret on disk) before the
+ * next is begun: what must be journaled before a message stands before it. */
+#ifndef DAFL_PROTOCOL_EFFECT_H
+#define DAFL_PROTOCOL_EFFECT_H
+
+#include "crypto/hash.h"
+#include "lib/codec.h"
+#include "protocol/fault.h"
+#include "protocol/members.h"
+
+typedef enum {
+    DAFL_DO_SEND,   /* bytes: an envelope. From a client to the server; from the
+                       server to every client in `to` */
+    DAFL_DO_APPEND, /* bytes: a record for the end of the journal */
+    DAFL_DO_KEEP,  /* bytes, secret: overwrite the record of `slot` in the vault
+                    */
+    DAFL_DO_ERASE, /* overwrite the vault's records of all slots <= `slot` */
+    DAFL_DO_TELL,  /* event: for the audit log and whoever watches */
+} dafl_effect_kind;
+
+/* The first byte of a journal record. */
+typedef enum {
+    /* both: */
+    DAFL_RECORD_BOOT = 1, /* u32 boot */
+    /* a client's: */
+    DAFL_RECORD_ENROLLED, /* run[16], u32 enrolment */
+    DAFL_RECORD_SETUP,    /* run[16], u32 enrolment, u16 t, h_setup[32],
+                             members U0, members U1, #U1 (n_slots (pk, cb)) */
+    DAFL_RECORD_UPLOAD,   /* u32 slot, ctx2[32], dig[32] */
+    DAFL_RECORD_SIGN,     /* u32 slot, stmt[32], members U3 */
+    DAFL_RECORD_CLOSED,   /* u32 slot */
+    /* the server's: */
+    DAFL_RECORD_INVITED, /* run[16], u32 enrolment */
+    DAFL_RECORD_STANDS,  /* as SETUP, and members usable */
+    DAFL_RECORD_SLOT,    /* u32 slot, u32 question, u32 rank */
+    DAFL_RECORD_SUM,     /* u32 slot, u32 question, u32 rank, members U3,
+                            members signers, words */
+    DAFL_RECORD_BARRED,  /* members: cells that are left out from now on */
+} dafl_record_kind;
+
+typedef enum {
+    DAFL_EVENT_START,
+    DAFL_EVENT_INVITE,
+    DAFL_EVENT_ENROLL,
+    DAFL_EVENT_SETUP,  /* set: U1, digest: h_setup */
+    DAFL_EVENT_MODEL,  /* number: question, digest: M */
+    DAFL_EVENT_READY,  /* digest: ctx */
+    DAFL_EVENT_CAST,   /* set: A, digest: ctx2 */
+    DAFL_EVENT_UPLOAD, /* digest: dig */
+    DAFL_EVENT_SURV,   /* set: U3, digest: stmt */
+    DAFL_EVENT_SIGN,   /* digest: stmt */
+    DAFL_EVENT_CONF,   /* set: signers */
+    DAFL_EVENT_REVEAL, /* set: whose shares of sk (not b) were given */
+    DAFL_EVENT_RESULT, /* set: U3, digest: H(sum), fault; number: question */
+    DAFL_EVENT_ERROR,  /* fault, by or because of `peer` */
+    DAFL_EVENT_DONE,   /* the method has no more questions */
+} dafl_event_kind;
+
+#define DAFL_NOBODY 65535
+
+typedef struct {
+    dafl_event_kind kind;
+    uint32_t slot, number;
+    uint16_t peer; /* DAFL_NOBODY: none */
+    dafl_fault fault;
+    dafl_members set;
+    dafl_digest digest;
+} dafl_event;
+
+/* "start", "invite", .. */
+const char *dafl_event_name(dafl_event_kind kind);
+
+typedef struct {
+    dafl_effect_kind kind;
+    uint32_t slot;
+    dafl_members to;
+    dafl_bytes bytes; /* valid until the next effect is taken */
+    dafl_event event;
+} dafl_effect;
+
+/* The queue inside a machine. Starts as {0}. */
+typedef struct dafl_effects {
+    struct dafl_effect_node *head, *tail, *taken;
+    bool failed; /* memory was short: something is missing */
+} dafl_effects;
+
+/* Take over what was written and clear *bytes (NULL: no bytes). */
+void dafl_effects_add(dafl_effects *q, const dafl_effect *effect,
+                      dafl_writer *bytes);
+bool dafl_effects_next(dafl_effects *q, dafl_effect *out);
+/* Wipe and release everything. */
+void dafl_effects_drop(dafl_effects *q);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks that a test can switch off, one at a time, to show that the attack
+ * they stop would work. Only the copy of this module that is linked into such
+ * tests has the switch (DAFL_WEAKEN); elsewhere DAFL_WEAK is a constant and
+ * the checks cannot be left out. */
+#ifndef DAFL_PROTOCOL_WEAKEN_H
+#define DAFL_PROTOCOL_WEAKEN_H
+
+typedef enum {
+    DAFL_WEAK_NOTHING,
+    DAFL_WEAK_END,        /* server: an upload counts before END verifies */
+    DAFL_WEAK_FIRST_END,  /* server: a second END counts again */
+    DAFL_WEAK_COMMITMENT, /* server: rebuilt secrets are not compared */
+    DAFL_WEAK_SANITY,     /* method: sums are not judged */
+    DAFL_WEAK_CELLS,      /* client: any cohort is accepted */
+    DAFL_WEAK_QUORUM,     /* client: CONF is not checked */
+    DAFL_WEAK_STATEMENT,  /* client: signs every statement */
+    DAFL_WEAK_SLOT,       /* client: slots may be used again */
+    DAFL_WEAK_RESEND,     /* client: after a restart any upload may be sent */
+    DAFL_WEAK_WIPE,       /* client: secrets of closed slots stay */
+} dafl_weak;
+
+#ifdef DAFL_WEAKEN
+extern dafl_weak dafl_weakened;
+#define DAFL_WEAK(check) (dafl_weakened == DAFL_WEAK_##check)
+#else
+#define DAFL_WEAK(check) 0
+#endif
+
+#endif
