@@ -64,16 +64,18 @@ void dafl_trainer_free(dafl_trainer **trainer)
     *trainer = NULL;
 }
 
+bool dafl_trainer_increments(const dafl_params *p)
+{
+    return p->schedule == DAFL_SCHEDULE_DELTA &&
+           p->ablate != DAFL_ABLATE_SKIP && p->ablate != DAFL_ABLATE_OMEGA;
+}
+
 void dafl_trainer_next(const dafl_trainer *t, dafl_query *out,
                        const dafl_set *cohort)
 {
-    const dafl_params *p = &t->model->params;
-    bool delta = p->schedule == DAFL_SCHEDULE_DELTA &&
-                 p->ablate != DAFL_ABLATE_SKIP &&
-                 p->ablate != DAFL_ABLATE_OMEGA;
-
     *out = (dafl_query){.kind = t->stage, .layer = t->layer};
-    if (t->stage == DAFL_QUERY_GRAM && t->layer > 0 && delta &&
+    if (t->stage == DAFL_QUERY_GRAM && t->layer > 0 &&
+        dafl_trainer_increments(&t->model->params) &&
         dafl_set_equal(cohort, &t->residual) &&
         dafl_set_equal(cohort, &t->base)) {
         out->kind = DAFL_QUERY_INCREMENT;
@@ -254,27 +256,59 @@ out:
     return err;
 }
 
+/* G and H' as an increment makes them. */
+static dafl_err carried(const dafl_trainer *t, double *g, double *ht,
+                        const dafl_sum *sum, const dafl_layout *layout)
+{
+    const dafl_params *p = &t->model->params;
+    size_t d = p->width, c = p->classes;
+    dafl_err err = DAFL_ERR_NOMEM;
+    double *phiz = dafl_bulk_alloc(layout->len, sizeof *phiz);
+
+    if (phiz != NULL) {
+        memcpy(g, t->g, d * d * sizeof *g);
+        memcpy(ht, t->ht, c * d * sizeof *ht);
+        dafl_sum_get(sum, &layout->parts[0], phiz);
+        err = carry_forward(t, g, ht, phiz);
+    }
+    dafl_bulk_free(phiz);
+    return err;
+}
+
+dafl_err dafl_trainer_carried(const dafl_trainer *t, double *g,
+                              const dafl_query *query, const dafl_sum *sum)
+{
+    const dafl_params *p = &t->model->params;
+    dafl_err err = DAFL_ERR_NOMEM;
+    dafl_layout layout;
+    double *ht;
+
+    dafl_query_layout(&layout, p, query);
+    if (query->kind != DAFL_QUERY_INCREMENT || t->stage != DAFL_QUERY_GRAM ||
+        t->layer == 0 || query->layer != t->layer ||
+        query->rank != t->model->blocks[t->layer - 1].rank ||
+        sum->len != layout.len)
+        return DAFL_ERR_ARG;
+    ht = dafl_bulk_alloc(p->classes * p->width, sizeof *ht);
+    if (ht != NULL)
+        err = carried(t, g, ht, sum, &layout);
+    dafl_bulk_free(ht);
+    return err;
+}
+
 static dafl_err take_increment(dafl_trainer *t, const dafl_sum *sum,
                                const dafl_layout *layout,
                                const dafl_set *cohort, dafl_why *why)
 {
     const dafl_params *p = &t->model->params;
-    size_t d = p->width, c = p->classes;
     dafl_err err = DAFL_ERR_NOMEM;
-    double *g = dafl_bulk_alloc(d * d, sizeof *g);
-    double *ht = dafl_bulk_alloc(c * d, sizeof *ht);
-    double *phiz = dafl_bulk_alloc(layout->len, sizeof *phiz);
+    double *g = dafl_bulk_alloc(p->width * p->width, sizeof *g);
+    double *ht = dafl_bulk_alloc(p->classes * p->width, sizeof *ht);
 
-    if (g == NULL || ht == NULL || phiz == NULL)
-        goto out;
-    memcpy(g, t->g, d * d * sizeof *g);
-    memcpy(ht, t->ht, c * d * sizeof *ht);
-    dafl_sum_get(sum, &layout->parts[0], phiz);
-    err = carry_forward(t, g, ht, phiz);
+    if (g != NULL && ht != NULL)
+        err = carried(t, g, ht, sum, layout);
     if (err == DAFL_OK)
         err = adopt(t, &g, &ht, cohort, why);
-out:
-    dafl_bulk_free(phiz);
     dafl_bulk_free(ht);
     dafl_bulk_free(g);
     return err;

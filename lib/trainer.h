@@ -28,6 +28,9 @@ DAFL_CHECK dafl_err dafl_trainer_new(dafl_trainer **out, dafl_model *model,
                                      size_t n_sites);
 void dafl_trainer_free(dafl_trainer **trainer);
 
+/* Whether a training of this kind asks for increments at all. */
+bool dafl_trainer_increments(const dafl_params *p);
+
 /* The next query, if `cohort` is going to answer it: an increment only when it
  * is the cohort both of the residual sum and of the G that would be added to,
  * else a full Gram query. */
@@ -43,6 +46,12 @@ DAFL_CHECK dafl_err dafl_trainer_take(dafl_trainer *trainer,
                                       const dafl_query *query,
                                       const dafl_sum *sum,
                                       const dafl_set *cohort, dafl_why *why);
+
+/* The G (d x d) that the increment `query` would give with this sum, for a
+ * caller that judges sums before they are taken. */
+DAFL_CHECK dafl_err dafl_trainer_carried(const dafl_trainer *trainer, double *g,
+                                         const dafl_query *query,
+                                         const dafl_sum *sum);
 
 /* Of the newest head. */
 dafl_risk dafl_trainer_risk(const dafl_trainer *trainer);

@@ -37,17 +37,21 @@ typedef enum {
 #define DAFL_CHUNK_MIN ((uint32_t)16 << 10)
 #define DAFL_CHUNK_MAX ((uint32_t)16 << 20)
 
+/* Ranges: want 1 .. 1000, retries from 1, slots 1 .. DAFL_SLOTS_MAX, chunk
+ * DAFL_CHUNK_MIN .. DAFL_CHUNK_MAX, body_max chunk + 8 .. DAFL_BODY_MAX, waits
+ * from 1; the contract exact, its w as derived or wider; the method a name as
+ * of dafl_name_ok. */
 typedef struct {
     dafl_mode mode;
     dafl_policy policy;
-    dafl_contract contract; /* exact */
+    dafl_contract contract;
     uint16_t want;    /* of 1000 cells that could answer, how many should */
     uint16_t tries;   /* times a thinner cohort is sent home for a fuller one */
     uint16_t retries; /* failed attempts at one question before the run ends */
-    uint32_t slots;   /* prepared by one enrolment, 1 .. DAFL_SLOTS_MAX */
+    uint32_t slots;   /* prepared by one enrolment */
     uint32_t chunk;   /* bytes of an upload in one message */
     uint64_t body_max;         /* bytes of the largest message body */
-    uint32_t wait[DAFL_WAITS]; /* milliseconds, each at least 1 */
+    uint32_t wait[DAFL_WAITS]; /* milliseconds */
     char method[DAFL_METHOD_NAME_MAX + 1];
     dafl_bytes method_params; /* borrowed */
 } dafl_config;
@@ -56,7 +60,8 @@ typedef struct {
  * DAFL_CONTRACT_DEFAULT, derived. */
 dafl_config dafl_config_default(void);
 
-/* Slots worth preparing for so many questions: R + ceil(R / 4) + 4. */
+/* Slots worth preparing for so many questions: R + ceil(R / 4) + 4, but at most
+ * DAFL_SLOTS_MAX; the clients enrol anew when they are spent. */
 uint32_t dafl_config_slots(uint32_t questions);
 
 /* The hard rules: every range above; the ring holds every sum, n_max (q 2^s)^2
@@ -65,12 +70,13 @@ uint32_t dafl_config_slots(uint32_t questions);
 dafl_fault dafl_config_check(const dafl_config *c, const dafl_roster *roster,
                              dafl_why *why);
 
+/* Of a config within its ranges: of another the bytes may not say all. */
 void dafl_put_config(dafl_writer *w, const dafl_config *c);
 /* Canonical bytes only; method_params is a view of them. DAFL_ERR_INPUT. What
  * needs a roster is not judged. */
 DAFL_CHECK dafl_err dafl_get_config(dafl_config *out, dafl_bytes bytes,
                                     dafl_why *why);
-/* H("deepafl/config", bytes). */
+/* H("deepafl/config", bytes). DAFL_ERR_ARG for a config out of its ranges. */
 DAFL_CHECK dafl_err dafl_config_digest(dafl_digest *out, const dafl_config *c);
 
 #endif

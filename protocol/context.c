@@ -29,17 +29,20 @@ void dafl_context_enroll(dafl_digest *out, const dafl_run_id *run, uint16_t u,
     dafl_hash_end(&h, out);
 }
 
-void dafl_context_dealt(dafl_digest *out, const dafl_run_id *run, uint16_t u,
-                        dafl_bytes shares_body)
+void dafl_context_shares(dafl_digest *h_shares, dafl_bytes dealt_part)
 {
-    dafl_digest body;
+    dafl_hash_one(h_shares, "deepafl/shares", dealt_part);
+}
+
+void dafl_context_dealt(dafl_digest *out, const dafl_run_id *run, uint16_t u,
+                        const dafl_digest *h_shares)
+{
     dafl_hash h;
 
-    dafl_hash_one(&body, "deepafl/shares", shares_body);
     dafl_hash_init(&h, "deepafl/dealt");
     dafl_hash_part(&h, run->b, sizeof run->b);
     dafl_hash_u16(&h, u);
-    dafl_hash_digest(&h, &body);
+    dafl_hash_digest(&h, h_shares);
     dafl_hash_end(&h, out);
 }
 

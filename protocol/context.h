@@ -4,14 +4,17 @@
  * models, rosters, cohorts or keys gets masks that do not cancel and signatures
  * on different statements.
  *
- *   hk      = H("deepafl/hk", all pk, cb of a client)
- *   enrol   = H("deepafl/enroll", run_id, u, EK, hk)              signed by u
- *   dealt   = H("deepafl/dealt", run_id, u, H("deepafl/shares", body))  signed
- *   h_setup = H("deepafl/setup", run_id, roster, config, t, (u, EK, hk,
- * dealt)..) M_q     = H("deepafl/model", M_q-1, segment)                   M_-1
- * = 0 ctx     = H("deepafl/ctx", h_setup, slot, query, M, len, w, he) ctx2    =
- * H("deepafl/cast", ctx, A) dig     = H("deepafl/up", ctx2, u, upload) stmt =
- * H("deepafl/stmt", ctx2, U3, digests)                 signed
+ *   hk       = H("deepafl/hk", all pk, cb of a client)
+ *   enrol    = H("deepafl/enroll", run_id, u, EK, hk)               signed by u
+ *   h_shares = H("deepafl/shares", SHARES of u before its signature)
+ *   dealt    = H("deepafl/dealt", run_id, u, h_shares)              signed by u
+ *   h_setup  = H("deepafl/setup", run_id, roster, config, t,
+ *                (u, EK, hk, dealt) of each member)
+ *   M_q      = H("deepafl/model", M_q-1, segment)                   M_-1 = 0
+ *   ctx      = H("deepafl/ctx", h_setup, slot, query, M, len, w, he)
+ *   ctx2     = H("deepafl/cast", ctx, A)
+ *   dig      = H("deepafl/up", ctx2, u, upload)
+ *   stmt     = H("deepafl/stmt", ctx2, U3, digests)                 signed
  */
 #ifndef DAFL_PROTOCOL_CONTEXT_H
 #define DAFL_PROTOCOL_CONTEXT_H
@@ -21,8 +24,10 @@
 void dafl_context_keys(dafl_digest *hk, dafl_bytes keys);
 void dafl_context_enroll(dafl_digest *out, const dafl_run_id *run, uint16_t u,
                          const dafl_public *ek, const dafl_digest *hk);
+/* The server passes the first on; every holder computes the second from it. */
+void dafl_context_shares(dafl_digest *h_shares, dafl_bytes dealt_part);
 void dafl_context_dealt(dafl_digest *out, const dafl_run_id *run, uint16_t u,
-                        dafl_bytes shares_body);
+                        const dafl_digest *h_shares);
 
 /* One member of the setup, in ascending order of clients. */
 typedef struct {

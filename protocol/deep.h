@@ -6,10 +6,15 @@
  *   residual question before it and to the Gram question its base came from),
  *   2T+2 report.
  *
- * Segments: number n comes before question n. kind 0 "nothing" (census, G_0),
- * 1 "head" of a layer: u32 rank, U (d x rank), M (rank x C); 2 "block" of a
- * layer: u32 rank, N (dF x rank); numbers are IEEE doubles, little endian,
- * row-major. Rank 0 has no numbers. */
+ * Where Omega is ablated there is no residual question: the Gram of layer t has
+ * the number t+1, the report T+2.
+ *
+ * Segments: number n comes before question n and holds what the sum of question
+ * n-1 gave. kind 0 "nothing" (before and after the census): no bytes; 1 "head"
+ * of a layer: u32 rank, U (d x rank), M (rank x C); 2 "block" of a layer: u32
+ * rank, N (dF x rank); numbers are IEEE doubles, little endian, row-major. Rank
+ * 0 has no numbers. Where Omega is ablated a head brings the block of rank 0
+ * after it along. */
 #ifndef DAFL_PROTOCOL_DEEP_H
 #define DAFL_PROTOCOL_DEEP_H
 
@@ -23,6 +28,11 @@ typedef enum {
     DAFL_SEGMENT_BLOCK = 2,
 } dafl_segment_kind;
 
+/* What a client takes from a server: no number of a model is larger, and U'U is
+ * the identity to so much in every entry. */
+#define DAFL_DEEP_LARGEST 1e6
+#define DAFL_DEEP_ORTHONORMAL 1e-6
+
 /* Who takes part in each sum, drawn from the run's seed; counts are always
  * taken over all. */
 typedef struct {
@@ -31,22 +41,42 @@ typedef struct {
 } dafl_participation;
 
 /* What the parties must agree on besides the contract, canonical: for
- * dafl_config.method_params. The method's name is "deepafl". */
+ * dafl_config.method_params. The method's name is "deepafl".
+ *
+ *   params = u8 method, u32 features, u32 width, u32 hidden, u32 classes,
+ *            u32 layers, u8 activation, f64 lambda, f64 gamma, seed[32],
+ *            u8 schedule, u8 ablate, u16 permille, u8 consistent
+ *
+ * Of checked params. Projections of one's own have no place in a run. */
 void dafl_put_deep_params(dafl_writer *w, const dafl_params *p,
                           const dafl_participation *part);
-/* The contract is not part of it: *p has it from the config, and it is used in
- * the checks. DAFL_ERR_INPUT for anything not canonical or out of range. */
+/* The contract is not part of it: *p has it from the config, it is used in the
+ * checks and stays. DAFL_ERR_INPUT for anything not canonical or out of range;
+ * *p and *part are then unchanged. */
 DAFL_CHECK dafl_err dafl_get_deep_params(dafl_params *p,
                                          dafl_participation *part,
                                          dafl_bytes bytes, dafl_why *why);
 
 /* Questions of a whole training. */
 uint32_t dafl_deep_questions(const dafl_params *p);
-/* What a question is about. */
+/* What a question is about; DAFL_QUERY_DONE for a number beyond the last. */
 void dafl_deep_query(dafl_query *out, const dafl_params *p,
                      const dafl_question *q);
+/* The number of the question about it. */
+uint32_t dafl_deep_number(const dafl_params *p, const dafl_query *query);
+/* What segment `number` is to be: fills in query, kind and layer. */
+void dafl_deep_segment(dafl_segment *out, const dafl_params *p,
+                       uint32_t number);
+/* The shape of the answer; DAFL_E_MODEL when there is no such question, or for
+ * an increment that this model does not allow. */
+dafl_fault dafl_deep_shape(dafl_shape *out, const dafl_model *model,
+                           const dafl_question *q);
 
-/* A client's side. */
+/* A client's side. It answers the newest question only, and that again as often
+ * as it is asked, except for an increment once the features have advanced: the
+ * full variant still has its answer then. Once the model has driven one of its
+ * values out of the contract it refuses every answer, until it is rewound. Its
+ * faults are all DAFL_E_MODEL; rewinding can give DAFL_E_DATA_CHANGED. */
 typedef struct dafl_deep_client dafl_deep_client;
 extern const dafl_client_method dafl_deep_client_method;
 
@@ -62,27 +92,37 @@ typedef dafl_err dafl_deep_found(void *ctx, const dafl_params *p,
 typedef dafl_err dafl_deep_project(void *ctx, size_t k,
                                    const dafl_projection **out);
 
-/* params must have been checked; all borrowed. ctx is handed to both
- * functions. */
+/* params must have been checked, with an exact contract; all borrowed. ctx is
+ * handed to both functions. What found() makes belongs to the client. */
 DAFL_CHECK dafl_err dafl_deep_client_new(dafl_deep_client **out,
                                          const dafl_params *params,
                                          dafl_deep_found *found,
                                          dafl_deep_project *project, void *ctx,
                                          dafl_why *why);
 void dafl_deep_client_free(dafl_deep_client **client);
-/* The site as it is now (borrowed), for counts. */
+/* The site as it is now (borrowed), for counts; NULL when rewinding failed. */
 dafl_site *dafl_deep_client_site(const dafl_deep_client *client);
 
-/* The server's side. */
+/* The server's side. take() judges a sum before the trainer sees it: counts,
+ * diagonals and magnitudes within the contract, |G_ij|^2 <= G_ii G_jj, and no
+ * negative eigenvalue, also of a G that an increment would give. Its faults:
+ * DAFL_E_SUM_INVALID; DAFL_E_COHORT for an increment over another cohort than
+ * its ties; DAFL_E_STATE for a question that is not the next one;
+ * DAFL_E_TIMEOUT, nobody's fault, when memory was short. */
 typedef struct dafl_deep_server dafl_deep_server;
 extern const dafl_server_method dafl_deep_server_method;
 
-/* Fills `model` (empty, borrowed). */
+/* Fills `model` (empty, with an exact contract, borrowed). */
 DAFL_CHECK dafl_err dafl_deep_server_new(dafl_deep_server **out,
                                          dafl_model *model,
                                          const dafl_participation *part,
                                          size_t n_clients);
 void dafl_deep_server_free(dafl_deep_server **server);
 const dafl_trainer *dafl_deep_server_trainer(const dafl_deep_server *server);
+/* From the report: rows, and how many of them the head of a layer answered
+ * correctly, of those trained on or of those held out. 0 before the report. */
+uint64_t dafl_deep_server_rows(const dafl_deep_server *server, bool held);
+uint64_t dafl_deep_server_correct(const dafl_deep_server *server, size_t layer,
+                                  bool held);
 
 #endif

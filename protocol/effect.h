@@ -27,7 +27,8 @@ typedef enum {
     /* a client's: */
     DAFL_RECORD_ENROLLED, /* run[16], u32 enrolment */
     DAFL_RECORD_SETUP,    /* run[16], u32 enrolment, u16 t, h_setup[32],
-                             members U0, members U1, #U1 (n_slots (pk, cb)) */
+                             members U0, members U1, members failed, #U1
+                             (n_slots (pk, cb)) */
     DAFL_RECORD_UPLOAD,   /* u32 slot, ctx2[32], dig[32] */
     DAFL_RECORD_SIGN,     /* u32 slot, stmt[32], members U3 */
     DAFL_RECORD_CLOSED,   /* u32 slot */

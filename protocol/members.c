@@ -64,6 +64,24 @@ dafl_members dafl_members_minus(const dafl_members *a, const dafl_members *b)
     return m;
 }
 
+dafl_members dafl_members_both(const dafl_members *a, const dafl_members *b)
+{
+    dafl_members m = *a;
+
+    for (size_t i = 0; i < sizeof m.bits; i++)
+        m.bits[i] &= b->bits[i];
+    return m;
+}
+
+size_t dafl_members_rank(const dafl_members *m, size_t client)
+{
+    size_t before = 0;
+
+    for (size_t i = 0; i < client; i++)
+        before += dafl_members_has(m, i);
+    return before;
+}
+
 void dafl_put_members(dafl_writer *w, const dafl_members *m)
 {
     dafl_put_u16(w, m->n);

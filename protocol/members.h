@@ -28,8 +28,11 @@ size_t dafl_members_count(const dafl_members *m);
 bool dafl_members_equal(const dafl_members *a, const dafl_members *b);
 /* Every member of a is one of b, over the same n. */
 bool dafl_members_within(const dafl_members *a, const dafl_members *b);
-/* Members of a that are not in b. */
+/* Members of a that are not in b; members of both. */
 dafl_members dafl_members_minus(const dafl_members *a, const dafl_members *b);
+dafl_members dafl_members_both(const dafl_members *a, const dafl_members *b);
+/* How many members come before a client. */
+size_t dafl_members_rank(const dafl_members *m, size_t client);
 
 void dafl_put_members(dafl_writer *w, const dafl_members *m);
 DAFL_CHECK dafl_err dafl_get_members(dafl_reader *r, dafl_members *m);

@@ -11,7 +11,7 @@
  *   INVITE    = u32 enrolment, roster[32], config[32]
  *   ENROLL    = ek[32], hk[32], sig[64], u32 n_slots, n_slots (pk[32], cb[32])
  *   PEERS     = u16 n, n (u16 client, ek[32], hk[32], sig[64])
- *   SHARES    = u16 n, u32 packet_len, n (u16 to, packet[packet_len])
+ *   SHARES    = u16 n, u32 packet_len, n (u16 to, packet[packet_len]), sig[64]
  *   SETUP     = u16 n, u32 n_slots, u32 packet_len,
  *               n (u16 client, h_shares[32], sig[64]),
  *               n - 1 packets for the receiver [packet_len], of the members in
@@ -22,7 +22,7 @@
  * Slot
  *   MODEL     = u32 query, u32 rank, u16 n, n (u32 query, u8 kind, u16 layer,
  *               u32 slot, u64 len, bytes[len])
- *   READY     = ctx[32]
+ *   READY     = ctx[32] (zeros: seen, but the answer is kept back)
  *   CAST      = members A
  *   UPLOAD    = u64 offset, bytes to the end (at least one)
  *   END       = u64 len, dig[32]
@@ -30,7 +30,7 @@
  *   SIGN      = sig[64]
  *   CONF      = members Sg, count(Sg) sig[64]
  *   REVEAL    = u16 n, n (u16 dealer, u8 kind 1 = b, 2 = sk, share[32])
- *   RESULT    = u16 fault, sum[32]
+ *   RESULT    = u16 fault, sum[32] (of slot 0: the run is over)
  *
  * Any time
  *   HELLO     = u32 last_slot, model[32]
@@ -122,10 +122,14 @@ typedef struct {
     uint16_t n;
     uint32_t packet_len;
     dafl_bytes list;
+    dafl_bytes dealt;   /* the whole body before sig */
+    dafl_signature sig; /* of the dealer, see `dealt` in protocol/context.h */
 } dafl_shares;
-/* Packets of one length. */
+/* Packets of one length. What is written is what the dealer signs; its
+ * signature follows by dafl_put_shares_sig. */
 void dafl_put_shares(dafl_writer *w, const dafl_addressed *packets, uint16_t n,
                      uint32_t packet_len);
+void dafl_put_shares_sig(dafl_writer *w, const dafl_signature *sig);
 DAFL_CHECK dafl_err dafl_get_shares(dafl_shares *m, dafl_bytes body);
 dafl_addressed dafl_shares_at(const dafl_shares *m, size_t i);
 

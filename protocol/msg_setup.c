@@ -132,6 +132,11 @@ void dafl_put_shares(dafl_writer *w, const dafl_addressed *packets, uint16_t n,
     }
 }
 
+void dafl_put_shares_sig(dafl_writer *w, const dafl_signature *sig)
+{
+    dafl_put_fixed(w, sig->b, sizeof sig->b);
+}
+
 dafl_err dafl_get_shares(dafl_shares *m, dafl_bytes body)
 {
     dafl_reader r = dafl_read(body);
@@ -140,6 +145,8 @@ dafl_err dafl_get_shares(dafl_shares *m, dafl_bytes body)
     DAFL_TRY(dafl_get_u16(&r, &got.n));
     DAFL_TRY(dafl_get_u32(&r, &got.packet_len));
     DAFL_TRY(dafl_get_items(&r, &got.list, got.n, 2 + (size_t)got.packet_len));
+    got.dealt = (dafl_bytes){body.ptr, body.len - r.left};
+    DAFL_TRY(dafl_get_fixed(&r, got.sig.b, sizeof got.sig.b));
     DAFL_TRY(dafl_get_end(&r));
     DAFL_TRY(check_ascending(got.list, got.n, 2 + (size_t)got.packet_len));
     *m = got;

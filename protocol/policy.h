@@ -18,6 +18,7 @@ typedef struct {
 typedef struct {
     uint16_t least_m, least_g;
     bool any_cohort; /* accept g = 1 */
+    bool plain;      /* accept a run without masks */
 } dafl_floor;
 
 /* The hard rules: every cell has at least g members; g >= c + 2, or g = 1; m >=

@@ -17,11 +17,8 @@ dafl_fault dafl_rule_cast(const dafl_slot_view *v, const dafl_members *a)
 /* The digest that a SURV gives for a member of U3. */
 static const uint8_t *digest_of(const dafl_surv *surv, size_t client)
 {
-    size_t before = 0;
-
-    for (size_t i = 0; i < client; i++)
-        before += dafl_members_has(&surv->u3, i);
-    return surv->digests.ptr + before * DAFL_HASH_BYTES;
+    return surv->digests.ptr +
+           dafl_members_rank(&surv->u3, client) * DAFL_HASH_BYTES;
 }
 
 dafl_fault dafl_rule_surv(const dafl_slot_view *v, const dafl_surv *surv,

@@ -16,6 +16,7 @@ typedef enum {
     DAFL_SERVER_ENROLLING, /* INVITE sent, ENROLLs come */
     DAFL_SERVER_DEALING,   /* PEERS sent, SHARES come */
     DAFL_SERVER_ACKING,    /* SETUP sent, SETUP_ACKs come */
+    DAFL_SERVER_PAUSED,    /* too few clients online for a slot */
     DAFL_SERVER_CASTING,   /* MODEL sent, READYs come */
     DAFL_SERVER_COLLECT,   /* CAST sent, uploads come */
     DAFL_SERVER_SURVEY,    /* SURV sent, signatures come */

@@ -122,14 +122,14 @@ def members(n, *present):
 
 
 def message_files():
-    """The type's number, then a body; 0 is an envelope."""
+    """The type's number, then a body; 0 is an envelope, 254 a config, 255 a roster."""
     d, sig = bytes(range(32)), bytes(64)
     u16, u32, u64 = (lambda v, f=f: struct.pack("<" + f, v) for f in "HIQ")
     bodies = [
         ("invite", u32(1) + d + d),
         ("enroll", d + d + sig + u32(2) + 2 * (d + d)),
         ("peers", u16(2) + u16(0) + d + d + sig + u16(9) + d + d + sig),
-        ("shares", u16(2) + u32(5) + u16(1) + b"abcde" + u16(3) + b"fghij"),
+        ("shares", u16(2) + u32(5) + u16(1) + b"abcde" + u16(3) + b"fghij" + sig),
         ("setup", u16(2) + u32(1) + u32(3) + u16(0) + d + sig + u16(1) + d + sig + b"abc" + 2 * (d + d)),
         ("setup_ack", d + members(9, 0, 8)),
         ("model", u32(4) + u32(10) + u16(2) + 2 * (u32(3) + b"\1" + u16(0) + u32(2) + u64(3) + b"xyz")),
@@ -156,6 +156,17 @@ def message_files():
     roster = b"DAFR" + u16(4) + party(0, 0, 0) + party(1, 0, 0) + party(2, 1, 65535) + party(3, 2, 65535)
     yield "roster", b"\xff" + roster
     yield "roster_cut", b"\xff" + roster[:-1]
+    config = (b"DAFC\1" + struct.pack("<5H", 5, 4, 3, 1, 1) + b"\x0c" + u32(4) + u64(1 << 18) + b"\x30" +
+              u16(900) + u16(2) + u16(8) + u32(16) + u32(1 << 20) + u64(1 << 28) + 5 * u32(30000))
+    method = b"\x04deep" + u32(3) + b"abc"
+    yield "config", b"\xfe" + config + method
+    yield "config_cut", b"\xfe" + config + method[:-1]
+    yield "config_long", b"\xfe" + config + method + b"\0"
+    yield "config_no_params", b"\xfe" + config + b"\x01a" + u32(0)
+    yield "config_zero_in_name", b"\xfe" + config + b"\x04de\0p" + u32(0)
+    yield "config_long_name", b"\xfe" + config + b"\x20" + 32 * b"a" + u32(0)
+    yield "config_narrow_ring", b"\xfe" + config[:28] + b"\x28" + config[29:] + method
+    yield "config_huge_params", b"\xfe" + config + b"\x04deep" + u32(0xffffffff)
     yield "cast_spare_bit", b"\x09" + u16(3) + b"\x0f"
     yield "peers_twice", b"\x03" + u16(2) + 2 * (u16(5) + d + d + sig)
     yield "enroll_huge", b"\x02" + d + d + sig + u32(0xffffffff)

@@ -69,7 +69,10 @@ static bool shares(dafl_bytes b, dafl_writer *w)
     list = array(m.n, sizeof *list);
     for (size_t i = 0; i < m.n; i++)
         list[i] = dafl_shares_at(&m, i);
+    if (m.dealt.ptr != b.ptr || m.dealt.len + sizeof m.sig.b != b.len)
+        abort();
     dafl_put_shares(w, list, m.n, m.packet_len);
+    dafl_put_shares_sig(w, &m.sig);
     free(list);
     return true;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/crypto/bytes.h"
 
+#include "protocol/config.h"
 #include "protocol/context.h"
 #include "protocol/envelope.h"
 #include "protocol/roster.h"
@@ -47,8 +48,9 @@ static void setup_digests_equal_the_independent_model(void **state)
     assert_known(&m[0].hk, known_hk);
     dafl_context_enroll(&out, &run, 1, &m[0].ek, &m[0].hk);
     assert_known(&out, known_enroll);
-    dafl_context_dealt(&m[0].dealt, &run, 258,
-                       (dafl_bytes){packets, sizeof packets});
+    dafl_context_shares(&out, (dafl_bytes){packets, sizeof packets});
+    assert_known(&out, known_shares);
+    dafl_context_dealt(&m[0].dealt, &run, 258, &out);
     assert_known(&m[0].dealt, known_dealt);
     from_hex(m[1].ek.b, 32, given_ek_2);
     m[1].hk = digest(given_hk_2);
@@ -153,6 +155,38 @@ static void a_roster_equals_the_independent_model(void **state)
     dafl_writer_drop(&w);
 }
 
+/* Every byte of every field is another one, so none can change places. */
+static void a_config_equals_the_independent_model(void **state)
+{
+    dafl_config c = {
+        .mode = DAFL_MODE_SEAL,
+        .policy = {0x1102, 0x2203, 0x3304, 0x4405, 0x5506},
+        .contract = {true, 3, 0x107, 0x1000000809, 64},
+        .want = 0x2ab,
+        .tries = 0x660c,
+        .retries = 0x770d,
+        .slots = 0xeef,
+        .chunk = 0x123456,
+        .body_max = 0x89abcdef,
+        .wait = {0x10000001, 0x20000002, 0x30000003, 0x40000004, 0x50000005},
+        .method = "Some.m-_9",
+    };
+    uint8_t params[258], want[512];
+    dafl_writer w = {0};
+    dafl_digest out;
+
+    (void)state;
+    from_hex(params, sizeof params, given_params);
+    c.method_params = (dafl_bytes){params, sizeof params};
+    dafl_put_config(&w, &c);
+    assert_int_equal(2 * w.len, strlen(known_config_bytes));
+    from_hex(want, w.len, known_config_bytes);
+    assert_memory_equal(w.ptr, want, w.len);
+    assert_ok(dafl_config_digest(&out, &c));
+    assert_known(&out, known_config_digest);
+    dafl_writer_drop(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +194,7 @@ int main(void)
         cmocka_unit_test(slot_digests_equal_the_independent_model),
         cmocka_unit_test(an_envelope_equals_the_independent_model),
         cmocka_unit_test(a_roster_equals_the_independent_model),
+        cmocka_unit_test(a_config_equals_the_independent_model),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

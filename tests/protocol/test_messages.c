@@ -2,6 +2,7 @@
 #include "tests/check.h"
 
 #include "lib/secret.h"
+#include "protocol/context.h"
 #include "protocol/envelope.h"
 #include "tests/protocol/recode.h"
 
@@ -65,6 +66,7 @@ static void raw_body(dafl_writer *w, unsigned type)
         dafl_put_u16(w, (uint16_t)n);
         dafl_put_u32(w, (uint32_t)len);
         raw_list(w, n, len);
+        raw(w, 64);
         break;
     case DAFL_MSG_SETUP:
         slots = random_size(0, 5);
@@ -230,15 +232,60 @@ static void lists_that_do_not_ascend_are_refused(void **state)
         dafl_peer p[2] = {{.client = wrong[i][0]}, {.client = wrong[i][1]}};
         dafl_revealed r[2] = {{.dealer = wrong[i][0], .kind = DAFL_REVEAL_B},
                               {.dealer = wrong[i][1], .kind = DAFL_REVEAL_SK}};
+        dafl_addressed a[2] = {{.to = wrong[i][0]}, {.to = wrong[i][1]}};
+        dafl_signature sig = {{0}};
         dafl_writer w = {0};
 
         dafl_put_peers(&w, p, 2);
         assert_false(decodes(DAFL_MSG_PEERS, w.ptr, w.len));
         dafl_writer_clear(&w);
+        dafl_put_shares(&w, a, 2, 0);
+        dafl_put_shares_sig(&w, &sig);
+        assert_false(decodes(DAFL_MSG_SHARES, w.ptr, w.len));
+        dafl_writer_clear(&w);
         dafl_put_reveal(&w, r, 2);
         assert_false(decodes(DAFL_MSG_REVEAL, w.ptr, w.len));
         dafl_writer_drop(&w);
     }
+}
+
+/* What the dealer writes and signs is what the receiver gets to check. */
+static void shares_carry_their_dealers_signature(void **state)
+{
+    static const uint8_t seed[64] = {1}, packets[2][3] = {{1, 2, 3}, {4, 5, 6}};
+    const dafl_addressed a[2] = {{.to = 2, .packet = {packets[0], 3}},
+                                 {.to = 7, .packet = {packets[1], 3}}};
+    const dafl_run_id run = {{9}};
+    dafl_secret_identity id;
+    dafl_writer w = {0};
+    dafl_signature sig;
+    dafl_digest d;
+    dafl_shares m;
+
+    (void)state;
+    assert_ok(dafl_identity_new_derand(&id, "site", seed, NULL));
+    dafl_put_shares(&w, a, 2, 3);
+    dafl_context_shares(&d, dafl_writer_bytes(&w));
+    dafl_context_dealt(&d, &run, 5, &d);
+    dafl_sign(&sig, &d, &id);
+    dafl_put_shares_sig(&w, &sig);
+    assert_true(decodes(DAFL_MSG_SHARES, w.ptr, w.len));
+    for (size_t bit = 0; bit < 8 * w.len; bit++) {
+        w.ptr[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        if (dafl_get_shares(&m, dafl_writer_bytes(&w)) == DAFL_OK) {
+            dafl_context_shares(&d, m.dealt);
+            dafl_context_dealt(&d, &run, 5, &d);
+            assert_int_equal(dafl_sign_check(&m.sig, &d, id.public.sign_pk),
+                             DAFL_ERR_CRYPTO);
+        }
+        w.ptr[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+    assert_ok(dafl_get_shares(&m, dafl_writer_bytes(&w)));
+    dafl_context_shares(&d, m.dealt);
+    dafl_context_dealt(&d, &run, 5, &d);
+    assert_ok(dafl_sign_check(&m.sig, &d, id.public.sign_pk));
+    dafl_identity_wipe(&id);
+    dafl_writer_drop(&w);
 }
 
 static void spare_bits_and_unknown_kinds_are_refused(void **state)
@@ -354,6 +401,7 @@ int main(void)
         cmocka_unit_test(a_message_cut_or_continued_is_refused),
         cmocka_unit_test(counts_beyond_the_bytes_are_refused),
         cmocka_unit_test(lists_that_do_not_ascend_are_refused),
+        cmocka_unit_test(shares_carry_their_dealers_signature),
         cmocka_unit_test(spare_bits_and_unknown_kinds_are_refused),
         cmocka_unit_test(members_are_sets),
         cmocka_unit_test(an_envelope_of_no_known_type_is_refused),

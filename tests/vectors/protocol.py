@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The digests that the protocol binds keys and signatures to, and a signed envelope, written from the
-grammar at the head of protocol/context.h and protocol/messages.h alone.
+grammar at the head of protocol/context.h, messages.h, roster.h and config.h alone.
 
     python3 protocol.py > protocol.h"""
 import struct
@@ -31,7 +31,8 @@ run, roster, config = some('run', 16), some('roster'), some('config')
 keys = some('keys', 3 * 64)
 ek = some('ek')
 hk = h('deepafl/hk', keys)
-dealt = h('deepafl/dealt', run, u16(258), h('deepafl/shares', b'packets'))
+shares = h('deepafl/shares', b'packets')
+dealt = h('deepafl/dealt', run, u16(258), shares)
 setup = h('deepafl/setup', run, roster, config, u16(3),
           u16(1), ek, hk, dealt, u16(258), some('ek 2'), some('hk 2'), some('dealt 2'))
 model = ZERO
@@ -55,6 +56,12 @@ for i, (name, role, cell) in enumerate(parties):
     roster_bytes += (u16(i) + bytes([len(name)]) + name.encode() + bytes([role]) + u16(cell) +
                      ed_public(secret[:32]) + x25519_public(secret[32:]))
 
+config_bytes = (b'DAFC' + bytes([2]) + u16(0x1102) + u16(0x2203) + u16(0x3304) + u16(0x4405) + u16(0x5506) +
+                bytes([3]) + u32(0x107) + u64(0x1000000809) + bytes([64]) +
+                u16(0x2ab) + u16(0x660c) + u16(0x770d) + u32(0xeef) + u32(0x123456) + u64(0x89abcdef) +
+                u32(0x10000001) + u32(0x20000002) + u32(0x30000003) + u32(0x40000004) + u32(0x50000005) +
+                bytes([9]) + b'Some.m-_9' + u32(258) + some('params', 258))
+
 print('/* SPDX-License-Identifier: Apache-2.0 */')
 print('/* Written by protocol.py; bytes in hexadecimal. */\n')
 for name, value in (('run', run), ('roster', roster), ('config', config), ('keys', keys), ('ek', ek),
@@ -62,11 +69,13 @@ for name, value in (('run', run), ('roster', roster), ('config', config), ('keys
                     ('dig_10', some('dig 10')), ('dig_11', some('dig 11')),
                     ('log_head', some('log head')), ('seed', seed),
                     ('seed_site_a', some('site-a', 64)), ('seed_site_b', some('site-b', 64)),
-                    ('seed_server', some('server', 64))):
+                    ('seed_server', some('server', 64)), ('params', some('params', 258))):
     define(f'given_{name}', value)
 print()
-for name, value in (('hk', hk), ('enroll', h('deepafl/enroll', run, u16(1), ek, hk)), ('dealt', dealt),
-                    ('setup', setup), ('model', model), ('ctx', ctx), ('ctx2', ctx2), ('dig', dig),
+for name, value in (('hk', hk), ('enroll', h('deepafl/enroll', run, u16(1), ek, hk)), ('shares', shares),
+                    ('dealt', dealt), ('setup', setup), ('model', model), ('ctx', ctx), ('ctx2', ctx2), ('dig', dig),
                     ('stmt', stmt), ('envelope', envelope), ('roster_bytes', roster_bytes),
-                    ('roster_digest', h('deepafl/roster', roster_bytes))):
+                    ('roster_digest', h('deepafl/roster', roster_bytes)),
+                    ('config_bytes', config_bytes),
+                    ('config_digest', h('deepafl/config', config_bytes))):
     define(f'known_{name}', value)

@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A client before its first slot: keys out, shares out, shares in. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "crypto/packet.h"
+#include "lib/secret.h"
+#include "protocol/client_state.h"
+
+/* Re-enrolments of one run; keeps slot numbers within 32 bits. */
+#define ENROLMENTS_MAX 65536
+
+static void resend(dafl_client *c, dafl_msg_type type, const dafl_writer *body)
+{
+    dafl_writer w = {0};
+
+    dafl_put_fixed(&w, body->ptr, body->len);
+    dafl_node_send(&c->node, type, 0, NULL, &w);
+}
+
+/* Draw the keys of all slots into the first parts of the records (which have
+ * no shares yet), and write the public halves to `keys`. */
+static void draw_keys(dafl_client *c, dafl_writer *keys)
+{
+    for (uint32_t i = 0; i < c->node.config->slots; i++) {
+        uint8_t *record = c->secrets + i * c->record_bytes;
+        dafl_key *sk = (dafl_key *)(void *)record;
+        dafl_key *b = (dafl_key *)(void *)(record + sizeof *sk);
+        dafl_public pk;
+        dafl_digest cb;
+        dafl_key_random(sk);
+        dafl_key_random(b);
+        dafl_key_public(&pk, sk);
+        dafl_key_commit(&cb, b);
+        dafl_put_fixed(keys, pk.b, sizeof pk.b);
+        dafl_put_fixed(keys, cb.b, sizeof cb.b);
+    }
+}
+
+static dafl_fault enroll(dafl_client *c)
+{
+    dafl_enroll m = {.n_slots = c->node.config->slots};
+    dafl_writer keys = {0}, w = {0};
+    dafl_digest signed_digest;
+
+    c->u0 = dafl_members_none(c->node.roster->n_clients);
+    c->ek = dafl_secret_alloc(1, sizeof *c->ek);
+    if (c->ek == NULL || dafl_client_make_records(c) != DAFL_OK)
+        return dafl_client_broke(c, DAFL_ERR_NOMEM);
+    dafl_key_random(c->ek);
+    dafl_key_public(&m.ek, c->ek);
+    draw_keys(c, &keys);
+    if (dafl_writer_done(&keys) != DAFL_OK)
+        return dafl_client_broke(c, DAFL_ERR_NOMEM);
+    m.keys = dafl_writer_bytes(&keys);
+    dafl_context_keys(&m.hk, m.keys);
+    dafl_context_enroll(&signed_digest, &c->node.run, c->node.index, &m.ek,
+                        &m.hk);
+    dafl_sign(&m.sig, &signed_digest, c->node.self);
+    dafl_put_enroll(&c->enroll, &m);
+    dafl_writer_drop(&keys);
+
+    dafl_put_u8(&w, DAFL_RECORD_ENROLLED);
+    dafl_put_fixed(&w, c->node.run.b, sizeof c->node.run.b);
+    dafl_put_u32(&w, c->enrolment);
+    dafl_node_append(&c->node, &w);
+    resend(c, DAFL_MSG_ENROLL, &c->enroll);
+    dafl_node_tell(&c->node, &(dafl_event){.kind = DAFL_EVENT_ENROLL,
+                                           .number = c->enrolment,
+                                           .peer = DAFL_NOBODY,
+                                           .digest = m.hk});
+    c->state = DAFL_CLIENT_ENROLLED;
+    return DAFL_FAULT_NONE;
+}
+
+dafl_fault dafl_client_on_invite(dafl_client *c, const dafl_envelope *m)
+{
+    bool ours =
+        c->in_run && memcmp(m->run.b, c->node.run.b, sizeof m->run.b) == 0;
+    dafl_invite invite;
+
+    if (dafl_get_invite(&invite, m->body) != DAFL_OK)
+        return DAFL_E_FORMAT;
+    if (c->in_run && !ours)
+        return DAFL_E_REPLAY;
+    if (!dafl_digest_equal(&invite.roster, &c->node.roster_hash) ||
+        !dafl_digest_equal(&invite.config, &c->node.config_hash))
+        return DAFL_E_POLICY;
+    if (invite.enrolment >= ENROLMENTS_MAX)
+        return DAFL_E_FORMAT;
+    if (ours && invite.enrolment == c->enrolment) {
+        /* The server has not got our keys; it never gets other ones. */
+        if (c->state == DAFL_CLIENT_ENROLLED)
+            resend(c, DAFL_MSG_ENROLL, &c->enroll);
+        return c->state == DAFL_CLIENT_ENROLLED ? DAFL_FAULT_NONE
+                                                : DAFL_E_STATE;
+    }
+    if (ours && invite.enrolment < c->enrolment)
+        return DAFL_E_REPLAY;
+    if (ours)
+        dafl_client_close(c, dafl_node_last_slot(&c->node, c->enrolment));
+    dafl_client_drop_setup(c);
+    c->node.run = m->run;
+    c->in_run = true;
+    c->enrolment = invite.enrolment;
+    dafl_node_tell(&c->node, &(dafl_event){.kind = DAFL_EVENT_INVITE,
+                                           .number = c->enrolment,
+                                           .peer = m->sender});
+    return enroll(c);
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(dafl_public));
+}
+
+/* No key is of low order and none stands twice. Sorts the keys. */
+static dafl_fault check_keys(dafl_public *keys, size_t n)
+{
+    qsort(keys, n, sizeof *keys, compare_keys);
+    for (size_t i = 0; i < n; i++)
+        if ((i > 0 && compare_keys(&keys[i - 1], &keys[i]) == 0) ||
+            dafl_public_check(&keys[i]) != DAFL_OK)
+            return DAFL_E_BAD_KEY;
+    return DAFL_FAULT_NONE;
+}
+
+/* Every entry is signed by its client; ours is as we sent it; the cells are
+ * whole and enough. */
+static dafl_fault check_peers(dafl_client *c, const dafl_peers *list,
+                              dafl_members *u0, dafl_peer *peers)
+{
+    const dafl_node *n = &c->node;
+    dafl_public eks[DAFL_CLIENTS_MAX], own;
+    dafl_enroll sent;
+    dafl_fault fault;
+
+    if (dafl_get_enroll(&sent, dafl_writer_bytes(&c->enroll)) != DAFL_OK)
+        return dafl_client_broke(c, DAFL_ERR_ARG);
+    *u0 = dafl_members_none(n->roster->n_clients);
+    for (size_t i = 0; i < list->n; i++) {
+        dafl_peer p = dafl_peers_at(list, i);
+        dafl_digest signed_digest;
+        if (p.client >= n->roster->n_clients)
+            return DAFL_E_FORMAT;
+        dafl_context_enroll(&signed_digest, &n->run, p.client, &p.ek, &p.hk);
+        if (dafl_sign_check(&p.sig, &signed_digest,
+                            n->roster->parties[p.client].id.sign_pk) != DAFL_OK)
+            return DAFL_E_AUTH;
+        dafl_members_add(u0, p.client);
+        peers[p.client] = p;
+        eks[i] = p.ek;
+    }
+    dafl_key_public(&own, c->ek);
+    if (!dafl_members_has(u0, n->index) ||
+        compare_keys(&peers[n->index].ek, &own) != 0 ||
+        !dafl_digest_equal(&peers[n->index].hk, &sent.hk))
+        return DAFL_E_AUTH;
+    if (list->n < n->config->policy.n_min ||
+        dafl_threshold(&c->t, list->n, n->config->policy.c,
+                       n->config->policy.a) != DAFL_FAULT_NONE)
+        return DAFL_E_PARAMS;
+    fault = check_keys(eks, list->n);
+    if (fault == DAFL_FAULT_NONE && n->config->policy.g != 1 &&
+        !dafl_roster_whole_cells(n->roster, u0))
+        fault = DAFL_E_CELL_SPLIT;
+    return fault;
+}
+
+static dafl_end end_of(const dafl_client *c, uint16_t client)
+{
+    return (dafl_end){client, c->peers[client].ek, c->peers[client].hk};
+}
+
+/* Split the two secrets of every slot: plain[h] is what holder h of the others
+ * (in order of U0) is to get. */
+static dafl_err split_all(const dafl_client *c, uint8_t *plain,
+                          size_t plain_len, size_t others)
+{
+    size_t own = dafl_members_rank(&c->u0, c->node.index);
+    dafl_share *shares = dafl_secret_alloc(2 * others, sizeof *shares);
+    uint8_t places[DAFL_HOLDERS_MAX];
+    dafl_err err = shares == NULL ? DAFL_ERR_NOMEM : DAFL_OK;
+
+    for (size_t h = 0; h < others; h++)
+        places[h] = dafl_shamir_place(own, h < own ? h : h + 1);
+    for (uint32_t i = 0; i < c->node.config->slots && err == DAFL_OK; i++) {
+        const uint8_t *record = c->secrets + i * c->record_bytes;
+        const dafl_key *sk = (const dafl_key *)(const void *)record;
+        err = dafl_shamir_split(shares, sk + 1, places, others, c->t);
+        if (err == DAFL_OK)
+            err = dafl_shamir_split(shares + others, sk, places, others, c->t);
+        for (size_t h = 0; h < others && err == DAFL_OK; h++) {
+            uint8_t *to = plain + h * plain_len + i * DAFL_HELD_BYTES;
+            memcpy(to, shares[h].b, 32);
+            memcpy(to + 32, shares[others + h].b, 32);
+        }
+    }
+    dafl_secret_free(shares);
+    return err;
+}
+
+/* Seal plain[h] for every holder; write the SHARES body. */
+static dafl_err seal_all(dafl_client *c, const uint8_t *plain, size_t plain_len,
+                         size_t others)
+{
+    size_t sealed_len = plain_len + DAFL_PACKET_OVERHEAD;
+    uint8_t *sealed = dafl_bulk_alloc(others, sealed_len);
+    dafl_addressed packets[DAFL_CLIENTS_MAX];
+    dafl_end own = end_of(c, c->node.index);
+    dafl_err err = sealed == NULL ? DAFL_ERR_NOMEM : DAFL_OK;
+    size_t h = 0;
+
+    for (uint16_t v = 0; v < c->u0.n && err == DAFL_OK; v++) {
+        dafl_end to;
+        dafl_key key;
+        if (v == c->node.index || !dafl_members_has(&c->u0, v))
+            continue;
+        to = end_of(c, v);
+        err = dafl_key_packet(&key, c->ek, &c->node.run, &own, &to, true);
+        if (err == DAFL_OK)
+            dafl_packet_seal(sealed + h * sealed_len,
+                             (dafl_bytes){plain + h * plain_len, plain_len},
+                             &key, &c->node.run, own.index, v);
+        packets[h] = (dafl_addressed){
+            v, {sealed == NULL ? NULL : sealed + h * sealed_len, sealed_len}};
+        dafl_key_wipe(&key);
+        h++;
+    }
+    if (err == DAFL_OK)
+        dafl_put_shares(&c->shares, packets, (uint16_t)h, (uint32_t)sealed_len);
+    dafl_bulk_free(sealed);
+    return err;
+}
+
+/* Widen the records, which had only our own keys, to hold shares too. */
+static dafl_err widen_records(dafl_client *c)
+{
+    uint8_t *old = c->secrets;
+    size_t old_bytes = c->record_bytes;
+    dafl_err err = dafl_client_make_records(c);
+
+    for (uint32_t i = 0; i < c->node.config->slots && err == DAFL_OK; i++)
+        memcpy(c->secrets + i * c->record_bytes, old + i * old_bytes,
+               DAFL_OWN_BYTES);
+    dafl_secret_free(old);
+    return err;
+}
+
+static dafl_err deal(dafl_client *c)
+{
+    size_t others = dafl_members_count(&c->u0) - 1;
+    size_t plain_len = (size_t)c->node.config->slots * DAFL_HELD_BYTES;
+    uint8_t *plain = dafl_secret_alloc(others, plain_len);
+    dafl_signature sig;
+    dafl_digest dealt;
+    dafl_err err = plain == NULL ? DAFL_ERR_NOMEM : DAFL_OK;
+
+    if (err == DAFL_OK)
+        err = split_all(c, plain, plain_len, others);
+    if (err == DAFL_OK)
+        err = seal_all(c, plain, plain_len, others);
+    dafl_secret_free(plain);
+    if (err == DAFL_OK)
+        err = dafl_writer_done(&c->shares);
+    if (err != DAFL_OK)
+        return err;
+    dafl_context_shares(&c->own_shares, dafl_writer_bytes(&c->shares));
+    dafl_context_dealt(&dealt, &c->node.run, c->node.index, &c->own_shares);
+    dafl_sign(&sig, &dealt, c->node.self);
+    dafl_put_shares_sig(&c->shares, &sig);
+    return dafl_writer_done(&c->shares);
+}
+
+dafl_fault dafl_client_on_peers(dafl_client *c, const dafl_envelope *m)
+{
+    dafl_peers list;
+    dafl_members u0;
+    dafl_peer *peers;
+    dafl_fault fault;
+    dafl_err err;
+
+    if (c->state == DAFL_CLIENT_DEALT) {
+        /* Dealt once; the server can have the same packets again. */
+        resend(c, DAFL_MSG_SHARES, &c->shares);
+        return DAFL_FAULT_NONE;
+    }
+    if (dafl_get_peers(&list, m->body) != DAFL_OK ||
+        list.n > c->node.roster->n_clients)
+        return DAFL_E_FORMAT;
+    peers = calloc(c->node.roster->n_clients, sizeof *peers);
+    if (peers == NULL)
+        return dafl_client_broke(c, DAFL_ERR_NOMEM);
+    fault = check_peers(c, &list, &u0, peers);
+    if (fault != DAFL_FAULT_NONE || c->err != DAFL_OK) {
+        free(peers);
+        return fault;
+    }
+    c->peers = peers;
+    c->u0 = u0;
+    err = widen_records(c);
+    if (err == DAFL_OK)
+        err = deal(c);
+    if (err != DAFL_OK)
+        return dafl_client_broke(c, err);
+    resend(c, DAFL_MSG_SHARES, &c->shares);
+    c->state = DAFL_CLIENT_DEALT;
+    return DAFL_FAULT_NONE;
+}
+
+/* U1 lies in U0, has us and whole cells, and is large enough. */
+static dafl_fault check_members(const dafl_client *c, const dafl_setup *setup,
+                                dafl_members *u1)
+{
+    const dafl_node *n = &c->node;
+
+    *u1 = dafl_members_none(n->roster->n_clients);
+    for (size_t i = 0; i < setup->n; i++) {
+        dafl_dealer d = dafl_setup_dealer(setup, i);
+        if (!dafl_members_has(&c->u0, d.client))
+            return DAFL_E_FORMAT;
+        dafl_members_add(u1, d.client);
+    }
+    if (!dafl_members_has(u1, n->index))
+        return DAFL_E_AUTH;
+    if (n->config->policy.g != 1 && !dafl_roster_whole_cells(n->roster, u1))
+        return DAFL_E_CELL_SPLIT;
+    return setup->n < n->config->policy.n_min ? DAFL_E_PARAMS : DAFL_FAULT_NONE;
+}
+
+/* Every dealer signed what it dealt; every key list is the one that was
+ * enrolled; no key is bad. Gives the digest of the setup. */
+static dafl_fault check_dealers(dafl_client *c, const dafl_setup *setup,
+                                dafl_digest *h_setup)
+{
+    const dafl_node *n = &c->node;
+    size_t slots = n->config->slots;
+    dafl_setup_member *members = calloc(setup->n, sizeof *members);
+    dafl_public *pks = calloc(setup->n * slots, sizeof *pks);
+    dafl_fault fault = DAFL_E_AUTH;
+
+    if (members == NULL || pks == NULL) {
+        fault = dafl_client_broke(c, DAFL_ERR_NOMEM);
+        goto out;
+    }
+    for (size_t i = 0; i < setup->n; i++) {
+        dafl_dealer d = dafl_setup_dealer(setup, i);
+        dafl_bytes keys = dafl_setup_keys(setup, i);
+        dafl_digest hk;
+        members[i] = (dafl_setup_member){.client = d.client,
+                                         .ek = c->peers[d.client].ek,
+                                         .hk = c->peers[d.client].hk};
+        dafl_context_dealt(&members[i].dealt, &n->run, d.client, &d.h_shares);
+        dafl_context_keys(&hk, keys);
+        if (dafl_sign_check(&d.sig, &members[i].dealt,
+                            n->roster->parties[d.client].id.sign_pk) !=
+                DAFL_OK ||
+            !dafl_digest_equal(&hk, &members[i].hk) ||
+            (d.client == n->index &&
+             !dafl_digest_equal(&d.h_shares, &c->own_shares)))
+            goto out;
+        for (size_t e = 0; e < slots; e++)
+            pks[i * slots + e] = dafl_slot_keys_at(keys, e).pk;
+    }
+    fault = check_keys(pks, setup->n * slots);
+    dafl_context_setup(h_setup, &n->run, &n->roster_hash, &n->config_hash,
+                       (uint16_t)c->t, members, setup->n);
+out:
+    free(pks);
+    free(members);
+    return fault;
+}
+
+/* Open the packets into the records; who dealt one that does not open is named.
+ */
+static dafl_err open_packets(dafl_client *c, const dafl_setup *setup,
+                             dafl_members *failed)
+{
+    size_t len = setup->packet_len - DAFL_PACKET_OVERHEAD, packet = 0;
+    uint8_t *plain = dafl_secret_alloc(len, 1);
+    dafl_end own = end_of(c, c->node.index);
+
+    if (plain == NULL)
+        return DAFL_ERR_NOMEM;
+    *failed = dafl_members_none(c->node.roster->n_clients);
+    for (size_t i = 0; i < setup->n; i++) {
+        uint16_t from = dafl_setup_dealer(setup, i).client;
+        dafl_end dealer = end_of(c, from);
+        dafl_err err;
+        dafl_key key;
+        if (from == c->node.index)
+            continue;
+        err = dafl_key_packet(&key, c->ek, &c->node.run, &dealer, &own, false);
+        if (err == DAFL_OK)
+            err = dafl_packet_open(plain, len, dafl_setup_packet(setup, packet),
+                                   &key, &c->node.run, from, own.index);
+        dafl_key_wipe(&key);
+        packet++;
+        if (err != DAFL_OK) {
+            dafl_members_add(failed, from);
+            continue;
+        }
+        for (size_t e = 0; e < c->node.config->slots; e++)
+            memcpy(c->secrets + e * c->record_bytes + dafl_client_held(c, from),
+                   plain + e * DAFL_HELD_BYTES, DAFL_HELD_BYTES);
+    }
+    dafl_secret_free(plain);
+    return DAFL_OK;
+}
+
+dafl_err dafl_client_keep_keys(dafl_client *c, const dafl_members *u1,
+                               dafl_bytes keys)
+{
+    size_t slots = c->node.config->slots, at = 0;
+
+    c->keys = calloc(c->node.roster->n_clients * slots, sizeof *c->keys);
+    if (c->keys == NULL)
+        return DAFL_ERR_NOMEM;
+    for (size_t u = 0; u < u1->n; u++)
+        for (size_t e = 0; dafl_members_has(u1, u) && e < slots; e++)
+            c->keys[u * slots + e] = dafl_slot_keys_at(keys, at++);
+    return DAFL_OK;
+}
+
+/* Vault first, then the journal that says it is there. */
+static void record_setup(dafl_client *c, const dafl_members *failed,
+                         dafl_bytes keys)
+{
+    uint32_t first = dafl_node_first_slot(&c->node, c->enrolment);
+    dafl_writer w = {0};
+
+    for (uint32_t i = 0; i < c->node.config->slots; i++) {
+        dafl_put_fixed(&w, c->secrets + i * c->record_bytes, c->record_bytes);
+        dafl_effects_add(
+            &c->node.effects,
+            &(dafl_effect){.kind = DAFL_DO_KEEP, .slot = first + i}, &w);
+    }
+    dafl_put_u8(&w, DAFL_RECORD_SETUP);
+    dafl_put_fixed(&w, c->node.run.b, sizeof c->node.run.b);
+    dafl_put_u32(&w, c->enrolment);
+    dafl_put_u16(&w, (uint16_t)c->t);
+    dafl_put_fixed(&w, c->h_setup.b, sizeof c->h_setup.b);
+    dafl_put_members(&w, &c->u0);
+    dafl_put_members(&w, &c->u1);
+    dafl_put_members(&w, failed);
+    dafl_put_fixed(&w, keys.ptr, keys.len);
+    dafl_node_append(&c->node, &w);
+}
+
+dafl_fault dafl_client_on_setup(dafl_client *c, const dafl_envelope *m)
+{
+    size_t packet_len =
+        (size_t)c->node.config->slots * DAFL_HELD_BYTES + DAFL_PACKET_OVERHEAD;
+    dafl_setup_ack ack;
+    dafl_digest h_setup;
+    dafl_setup setup;
+    dafl_members u1;
+    dafl_fault fault;
+    dafl_err err;
+
+    if (c->state == DAFL_CLIENT_IDLE) {
+        resend(c, DAFL_MSG_SETUP_ACK, &c->ack);
+        return DAFL_FAULT_NONE;
+    }
+    if (dafl_get_setup(&setup, m->body) != DAFL_OK ||
+        setup.n_slots != c->node.config->slots ||
+        (setup.n > 1 && setup.packet_len != packet_len))
+        return DAFL_E_FORMAT;
+    fault = check_members(c, &setup, &u1);
+    if (fault == DAFL_FAULT_NONE)
+        fault = check_dealers(c, &setup, &h_setup);
+    if (fault != DAFL_FAULT_NONE || c->err != DAFL_OK)
+        return fault;
+    err = open_packets(c, &setup, &ack.failed);
+    if (err == DAFL_OK)
+        err = dafl_client_keep_keys(c, &u1, setup.keys);
+    if (err != DAFL_OK)
+        return dafl_client_broke(c, err);
+    c->u1 = u1;
+    c->h_setup = ack.h_setup = h_setup;
+    dafl_secret_free(c->ek);
+    c->ek = NULL;
+    dafl_writer_drop(&c->shares);
+    dafl_writer_drop(&c->enroll);
+    record_setup(c, &ack.failed, setup.keys);
+    dafl_put_setup_ack(&c->ack, &ack);
+    resend(c, DAFL_MSG_SETUP_ACK, &c->ack);
+    dafl_node_tell(&c->node, &(dafl_event){.kind = DAFL_EVENT_SETUP,
+                                           .number = c->enrolment,
+                                           .peer = m->sender,
+                                           .set = u1,
+                                           .digest = h_setup});
+    c->state = DAFL_CLIENT_IDLE;
+    return DAFL_FAULT_NONE;
+}

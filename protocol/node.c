@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "protocol/node.h"
+
+#include <string.h>
+
+dafl_err dafl_node_init(dafl_node *n, const dafl_roster *roster,
+                        const dafl_config *config,
+                        const dafl_secret_identity *self, dafl_role role,
+                        dafl_fault *fault, dafl_why *why)
+{
+    int index = dafl_roster_find(roster, self->public.name);
+    const dafl_party *own;
+    dafl_fault found;
+
+    if (index < 0 || roster->parties[index].role != role)
+        return dafl_fail(why, DAFL_ERR_INPUT, "the roster has no %s named '%s'",
+                         role == DAFL_ROLE_SERVER ? "server" : "client",
+                         self->public.name);
+    own = &roster->parties[index];
+    if (memcmp(own->id.sign_pk, self->public.sign_pk, 32) != 0 ||
+        memcmp(own->id.curve_pk.b, self->public.curve_pk.b, 32) != 0)
+        return dafl_fail(why, DAFL_ERR_INPUT,
+                         "the roster has other keys for '%s' than its key file",
+                         self->public.name);
+    found = dafl_config_check(config, roster, why);
+    if (found != DAFL_FAULT_NONE) {
+        if (fault != NULL)
+            *fault = found;
+        return DAFL_ERR_INPUT;
+    }
+    memset(n, 0, sizeof *n);
+    n->roster = roster;
+    n->config = config;
+    n->self = self;
+    n->index = (uint16_t)index;
+    DAFL_TRY(dafl_roster_digest(&n->roster_hash, roster));
+    return dafl_config_digest(&n->config_hash, config);
+}
+
+void dafl_node_drop(dafl_node *n)
+{
+    dafl_effects_drop(&n->effects);
+}
+
+void dafl_node_boot(dafl_node *n)
+{
+    dafl_writer w = {0};
+
+    n->boot++;
+    n->sent = 0;
+    dafl_put_u8(&w, DAFL_RECORD_BOOT);
+    dafl_put_u32(&w, n->boot);
+    dafl_node_append(n, &w);
+}
+
+void dafl_node_send(dafl_node *n, dafl_msg_type type, uint32_t slot,
+                    const dafl_members *to, dafl_writer *body)
+{
+    dafl_effect effect = {.kind = DAFL_DO_SEND, .slot = slot};
+    dafl_writer w = {0};
+
+    if (to != NULL)
+        effect.to = *to;
+    if (dafl_writer_done(body) == DAFL_OK)
+        dafl_put_envelope(&w,
+                          &(dafl_envelope){
+                              .type = (uint8_t)type,
+                              .run = n->run,
+                              .slot = slot,
+                              .sender = n->index,
+                              .seq = (uint64_t)n->boot << 32 | ++n->sent,
+                              .body = dafl_writer_bytes(body),
+                          },
+                          n->self);
+    else
+        w.failed = true;
+    dafl_writer_drop(body);
+    dafl_effects_add(&n->effects, &effect, &w);
+}
+
+void dafl_node_append(dafl_node *n, dafl_writer *record)
+{
+    dafl_effects_add(&n->effects, &(dafl_effect){.kind = DAFL_DO_APPEND},
+                     record);
+}
+
+void dafl_node_tell(dafl_node *n, const dafl_event *event)
+{
+    dafl_effects_add(&n->effects,
+                     &(dafl_effect){.kind = DAFL_DO_TELL,
+                                    .slot = event->slot,
+                                    .event = *event},
+                     NULL);
+}
+
+void dafl_node_error(dafl_node *n, uint32_t slot, uint16_t peer,
+                     dafl_fault fault)
+{
+    dafl_node_tell(n, &(dafl_event){.kind = DAFL_EVENT_ERROR,
+                                    .slot = slot,
+                                    .peer = peer,
+                                    .fault = fault});
+}
+
+dafl_fault dafl_node_open(dafl_node *n, dafl_envelope *m, dafl_bytes message)
+{
+    bool client = n->roster->parties[n->index].role == DAFL_ROLE_CLIENT;
+    const dafl_party *sender;
+    dafl_fault fault = dafl_get_envelope(m, message, n->config->body_max);
+
+    if (fault != DAFL_FAULT_NONE)
+        return fault;
+    if (m->sender >= n->roster->n)
+        return DAFL_E_AUTH;
+    sender = &n->roster->parties[m->sender];
+    if (sender->role != (client ? DAFL_ROLE_SERVER : DAFL_ROLE_CLIENT))
+        return DAFL_E_AUTH;
+    if (m->type != DAFL_MSG_INVITE && m->type != DAFL_MSG_HELLO &&
+        memcmp(m->run.b, n->run.b, sizeof m->run.b) != 0)
+        return DAFL_E_REPLAY;
+    if (m->seq <= n->heard[m->sender])
+        return DAFL_E_REPLAY;
+    fault = dafl_envelope_check(m, sender->id.sign_pk);
+    if (fault == DAFL_FAULT_NONE)
+        n->heard[m->sender] = m->seq;
+    return fault;
+}
+
+uint32_t dafl_node_first_slot(const dafl_node *n, uint32_t enrolment)
+{
+    return enrolment * n->config->slots + 1;
+}
+
+uint32_t dafl_node_last_slot(const dafl_node *n, uint32_t enrolment)
+{
+    return (enrolment + 1) * n->config->slots;
+}

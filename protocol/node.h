@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What client and server machines have in common: who they are, the envelope
+ * they speak in, and the queue of effects. Internal to protocol/. */
+#ifndef DAFL_PROTOCOL_NODE_H
+#define DAFL_PROTOCOL_NODE_H
+
+#include "protocol/config.h"
+#include "protocol/effect.h"
+#include "protocol/envelope.h"
+
+typedef struct {
+    const dafl_roster *roster;
+    const dafl_config *config;
+    const dafl_secret_identity *self;
+    uint16_t index;
+    dafl_digest roster_hash, config_hash;
+    dafl_run_id run;
+    uint32_t boot, sent;
+    uint64_t heard[DAFL_PARTIES_MAX]; /* the last seq of each party */
+    dafl_effects effects;
+} dafl_node;
+
+/* Find ourselves in the roster, judge roster and config, hash both. */
+DAFL_CHECK dafl_err dafl_node_init(dafl_node *n, const dafl_roster *roster,
+                                   const dafl_config *config,
+                                   const dafl_secret_identity *self,
+                                   dafl_role role, dafl_fault *fault,
+                                   dafl_why *why);
+void dafl_node_drop(dafl_node *n);
+
+/* One more boot: journal it. Numbers of messages go on above all earlier ones.
+ */
+void dafl_node_boot(dafl_node *n);
+
+/* Sign and queue; takes over the body. `to` is NULL for a client. */
+void dafl_node_send(dafl_node *n, dafl_msg_type type, uint32_t slot,
+                    const dafl_members *to, dafl_writer *body);
+/* Queue a journal record; the writer starts with its kind. */
+void dafl_node_append(dafl_node *n, dafl_writer *record);
+void dafl_node_tell(dafl_node *n, const dafl_event *event);
+/* An event of the kind ERROR. */
+void dafl_node_error(dafl_node *n, uint32_t slot, uint16_t peer,
+                     dafl_fault fault);
+
+/* Split and check a message: caps, sender, run, order, signature, in this
+ * order. The run of an INVITE or a HELLO, which may come from outside of it, is
+ * left to the receiver. */
+dafl_fault dafl_node_open(dafl_node *n, dafl_envelope *m, dafl_bytes message);
+
+/* Slots are numbered from 1 over the whole run; an enrolment prepares
+ * config->slots of them. */
+uint32_t dafl_node_first_slot(const dafl_node *n, uint32_t enrolment);
+uint32_t dafl_node_last_slot(const dafl_node *n, uint32_t enrolment);
+
+#endif

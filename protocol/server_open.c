@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From revealed shares to the sum: rebuild one secret of every client that was
+ * cast, check each against what was published at setup, take the masks off. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/ring.h"
+#include "lib/secret.h"
+#include "protocol/masking.h"
+#include "protocol/server_state.h"
+#include "protocol/weaken.h"
+
+/* Whether a rebuilt secret is the one that was enrolled. */
+static bool is_right(const dafl_slot_keys *keys, const dafl_key *secret,
+                     bool survived)
+{
+    if (DAFL_WEAK(COMMITMENT))
+        return true;
+    if (survived) {
+        dafl_digest cb;
+        dafl_key_commit(&cb, secret);
+        return dafl_digest_equal(&cb, &keys->cb);
+    } else {
+        dafl_public pk;
+        dafl_key_public(&pk, secret);
+        return sodium_memcmp(pk.b, keys->pk.b, sizeof pk.b) == 0;
+    }
+}
+
+/* One secret of a dealer from what its holders revealed; wrong shares are
+ * corrected as far as possible and their senders named. */
+static bool rebuild(dafl_server *s, uint16_t dealer, dafl_key *out)
+{
+    const dafl_seat *seat = &s->seats[dealer];
+    const dafl_slot_keys *keys =
+        &seat->keys[s->slot - dafl_node_first_slot(&s->node, s->enrolment)];
+    bool survived = dafl_members_has(&s->u3, dealer);
+    size_t own = dafl_members_rank(&s->u0, dealer), n = 0;
+    uint16_t who[DAFL_CLIENTS_MAX];
+    uint8_t places[DAFL_HOLDERS_MAX];
+    bool wrong[DAFL_HOLDERS_MAX] = {false}, right = false;
+    dafl_share *shares =
+        dafl_secret_alloc(DAFL_HOLDERS_MAX, sizeof(dafl_share));
+
+    if (shares == NULL) {
+        s->err = DAFL_ERR_NOMEM;
+        return false;
+    }
+    for (uint16_t h = 0; h < s->u0.n; h++)
+        if (dafl_members_has(&seat->holders, h)) {
+            who[n] = h;
+            places[n] = dafl_shamir_place(own, dafl_members_rank(&s->u0, h));
+            shares[n++] = seat->shares_of[h];
+        }
+    if (n >= s->t)
+        right = dafl_shamir_join(out, shares, places, s->t) == DAFL_OK &&
+                is_right(keys, out, survived);
+    if (n >= s->t && !right) {
+        right = dafl_shamir_correct(out, wrong, shares, places, n, s->t) ==
+                    DAFL_OK &&
+                is_right(keys, out, survived);
+        for (size_t i = 0; i < n && right; i++)
+            if (wrong[i])
+                dafl_node_error(&s->node, s->slot, who[i], DAFL_E_FORGED);
+    }
+    dafl_secret_free(shares);
+    return right;
+}
+
+/* What is missing belongs to everybody when too few holders revealed at all,
+ * else to this dealer: then its cell stays out from now on. */
+static void unrecoverable(dafl_server *s, uint16_t dealer)
+{
+    size_t holders = dafl_members_count(&s->revealed) -
+                     (dafl_members_has(&s->revealed, dealer) ? 1 : 0);
+
+    dafl_node_error(&s->node, s->slot, dealer, DAFL_E_UNRECOVERABLE);
+    if (holders >= s->t)
+        dafl_server_bar(s, dealer);
+    dafl_server_fail(s, DAFL_E_UNRECOVERABLE);
+}
+
+/* The masks that remain in the total. */
+static dafl_err take_masks_off(dafl_server *s, const dafl_key *b,
+                               const dafl_key *sk)
+{
+    size_t i = s->slot - dafl_node_first_slot(&s->node, s->enrolment);
+    dafl_public pk[DAFL_CLIENTS_MAX];
+    dafl_masking masking = {&s->ctx2, &s->a, pk, s->node.config->contract.w};
+
+    if (s->node.config->mode == DAFL_MODE_NONE)
+        return DAFL_OK;
+    for (size_t u = 0; u < s->a.n; u++)
+        if (dafl_members_has(&s->a, u))
+            pk[u] = s->seats[u].keys[i].pk;
+    return dafl_masking_open(s->total, (size_t)s->shape.len, &masking, &s->u3,
+                             b, sk, s->pool);
+}
+
+/* Journal the sum; a restarted server gives it to its method again. */
+static void record_sum(dafl_server *s, dafl_digest *digest)
+{
+    unsigned w = s->node.config->contract.w;
+    size_t len = (size_t)s->shape.len, bytes = len * (w / 8);
+    uint8_t *words = dafl_bulk_alloc(len, w / 8);
+    dafl_writer record = {0};
+
+    if (words == NULL) {
+        s->err = DAFL_ERR_NOMEM;
+        return;
+    }
+    dafl_ring_pack(words, s->total, len, w);
+    dafl_hash_one(digest, "deepafl/sum", (dafl_bytes){words, bytes});
+    dafl_put_u8(&record, DAFL_RECORD_SUM);
+    dafl_put_u32(&record, s->slot);
+    dafl_put_u32(&record, s->question.number);
+    dafl_put_u32(&record, s->question.rank);
+    dafl_put_members(&record, &s->u3);
+    dafl_put_members(&record, &s->signers);
+    dafl_put_fixed(&record, words, bytes);
+    dafl_bulk_free(words);
+    dafl_node_append(&s->node, &record);
+}
+
+/* Hand the opened sum to the method. */
+static void finish(dafl_server *s)
+{
+    size_t len = (size_t)s->shape.len;
+    int64_t *sum = dafl_bulk_alloc(len, sizeof *sum);
+    dafl_result result = {0};
+    dafl_writer w = {0};
+    dafl_why why = {{0}};
+    dafl_fault fault;
+
+    if (sum == NULL) {
+        s->err = DAFL_ERR_NOMEM;
+        return;
+    }
+    dafl_ring_to_int(sum, s->total, len, s->node.config->contract.w);
+    fault =
+        s->method->take(s->method_self, &s->question, sum, len, &s->u3, &why);
+    dafl_bulk_free(sum);
+    if (fault != DAFL_FAULT_NONE) {
+        dafl_server_fail(s, fault);
+        return;
+    }
+    record_sum(s, &result.sum);
+    dafl_put_result(&w, &result);
+    dafl_node_send(&s->node, DAFL_MSG_RESULT, s->slot, &s->online, &w);
+    dafl_node_tell(&s->node, &(dafl_event){.kind = DAFL_EVENT_RESULT,
+                                           .slot = s->slot,
+                                           .number = s->question.number,
+                                           .peer = DAFL_NOBODY,
+                                           .set = s->u3,
+                                           .digest = result.sum});
+    dafl_server_note_answer(s, s->slot, &s->question, &s->u3, &s->signers);
+    dafl_server_ask(s);
+}
+
+void dafl_server_open(dafl_server *s)
+{
+    size_t k = s->node.roster->n_clients;
+    dafl_key *secrets = dafl_secret_alloc(2 * k, sizeof *secrets);
+    dafl_key *b = secrets, *sk = secrets + k;
+    int missing = -1;
+
+    if (secrets == NULL) {
+        s->err = DAFL_ERR_NOMEM;
+        return;
+    }
+    for (uint16_t u = 0; u < k && missing < 0 && s->err == DAFL_OK; u++) {
+        bool survived = dafl_members_has(&s->u3, u);
+        if (!dafl_members_has(&s->a, u))
+            continue;
+        s->stats.rebuilt += !survived;
+        if (!rebuild(s, u, survived ? &b[u] : &sk[u]))
+            missing = u;
+    }
+    if (missing < 0 && s->err == DAFL_OK)
+        s->err = take_masks_off(s, b, sk);
+    dafl_secret_free(secrets);
+    if (s->err != DAFL_OK)
+        return;
+    if (missing >= 0)
+        unrecoverable(s, (uint16_t)missing);
+    else
+        finish(s);
+}

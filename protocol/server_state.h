@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of the server, shared by the files server*.c. */
+#ifndef DAFL_PROTOCOL_SERVER_STATE_H
+#define DAFL_PROTOCOL_SERVER_STATE_H
+
+#include "protocol/context.h"
+#include "protocol/node.h"
+#include "protocol/rules.h"
+#include "protocol/server.h"
+
+/* What the server knows of one client. */
+typedef struct {
+    /* the setup */
+    dafl_peer peer;       /* EK, hk and the signature on them */
+    dafl_slot_keys *keys; /* of all slots */
+    dafl_writer shares;   /* its packets, until everybody has them */
+    dafl_digest h_shares;
+    dafl_signature shares_sig;
+    size_t unopened; /* holders that could not open its packet */
+    /* the model */
+    uint32_t have; /* segments */
+    /* the slot */
+    dafl_writer upload; /* what has come, until END */
+    uint64_t until;     /* when to give it up */
+    dafl_digest dig;
+    dafl_signature stmt_sig;
+    dafl_members holders; /* whose share of this dealer has come */
+    dafl_share *shares_of; /* [holder] */
+} dafl_seat;
+
+/* A question that has been answered, and the segment that came before it. */
+typedef struct {
+    dafl_segment segment; /* bytes: those of `bytes` */
+    dafl_writer bytes;
+    dafl_digest model; /* with this segment */
+    uint32_t slot;     /* in which it was answered; 0: not yet */
+    dafl_members cohort, signers;
+} dafl_chapter;
+
+struct dafl_server {
+    dafl_node node;
+    const dafl_server_method *method;
+    void *method_self;
+    dafl_pool *pool;
+    dafl_server_state state;
+    dafl_fault fault;
+    dafl_err err;
+    uint64_t now, deadline;
+    dafl_server_stats stats;
+    dafl_members online;
+
+    /* the setup */
+    uint32_t enrolment;
+    bool stands; /* keys and shares are dealt */
+    dafl_members enrolled, dealt, u0, u1, acked;
+    dafl_members usable; /* of U1: may be summed */
+    dafl_members barred; /* whole cells, for the rest of the run */
+    size_t t;
+    dafl_digest h_setup;
+    dafl_seat *seats; /* [client] */
+
+    /* the model */
+    dafl_chapter *chapters;
+    uint32_t n_chapters, room_chapters;
+
+    /* the question */
+    dafl_question question;
+    dafl_shape shape;
+    unsigned failures, thin; /* attempts that failed, that were too thin */
+    bool plain;              /* no tied variant any more */
+    bool patient;            /* give those who left a while to come back */
+    dafl_members around;     /* online at some time since it was first asked */
+
+    /* the slot */
+    uint32_t slot;
+    dafl_digest ctx, ctx2, stmt;
+    dafl_members chosen, ready, seen; /* to answer, able to, have the model */
+    dafl_members a, waiting, granted, done, u3;
+    dafl_members signers, revealed;
+    uint64_t *total;  /* whole cells */
+    uint64_t **cells; /* [cell]: sums of cells that are not whole yet */
+};
+
+typedef dafl_fault dafl_server_handler(dafl_server *s, const dafl_envelope *m);
+dafl_server_handler dafl_server_on_enroll, dafl_server_on_shares,
+    dafl_server_on_ack, dafl_server_on_ready, dafl_server_on_upload,
+    dafl_server_on_end, dafl_server_on_sign, dafl_server_on_reveal;
+
+/* Set the state and how long it may last. */
+void dafl_server_enter(dafl_server *s, dafl_server_state state, dafl_wait wait);
+dafl_fault dafl_server_broke(dafl_server *s, dafl_err err);
+
+/* The whole cells of a set; with g = 1 everybody is one. */
+dafl_members dafl_server_whole(const dafl_server *s, const dafl_members *set);
+/* Number of the client's cell, and how many there are. */
+uint16_t dafl_server_cell(const dafl_server *s, size_t client);
+uint16_t dafl_server_n_cells(const dafl_server *s);
+dafl_members dafl_server_cell_members(const dafl_server *s, uint16_t cell);
+
+/* Setup: begin an enrolment; look whether a phase can end. */
+void dafl_server_invite(dafl_server *s);
+void dafl_server_setup_progress(dafl_server *s, bool late);
+void dafl_server_send_invite(dafl_server *s, const dafl_members *to);
+void dafl_server_send_peers(dafl_server *s, const dafl_members *to);
+void dafl_server_send_setup(dafl_server *s, uint16_t to);
+void dafl_server_drop_shares(dafl_server *s);
+
+/* Slots: ask what is to be asked next; look whether a phase can end; bring one
+ * client up to date after its HELLO. */
+void dafl_server_ask(dafl_server *s);
+void dafl_server_slot_progress(dafl_server *s, bool late);
+void dafl_server_catch_up(dafl_server *s, uint16_t client);
+void dafl_server_drop_slot(dafl_server *s);
+/* The run is over. */
+void dafl_server_over(dafl_server *s, dafl_fault fault);
+/* This attempt has failed; the next one follows. */
+void dafl_server_fail(dafl_server *s, dafl_fault fault);
+/* Open the sum of U3 from what was revealed and hand it to the method. */
+void dafl_server_open(dafl_server *s);
+/* The segment before a question, made when it is first asked. */
+DAFL_CHECK dafl_err dafl_server_chapter(dafl_server *s, uint32_t number);
+/* Leave a client's cell out from now on, and journal it. */
+void dafl_server_bar(dafl_server *s, size_t client);
+/* Enter an answered question into the book. */
+void dafl_server_note_answer(dafl_server *s, uint32_t slot,
+                             const dafl_question *q, const dafl_members *u3,
+                             const dafl_members *signers);
+
+#endif
