@@ -21,6 +21,9 @@ typedef struct {
     const char *partition, *participation;
     double label_noise;
     size_t shuffle;
+    const char *secure_agg;
+    size_t cell_size, colluders, min_cohort;
+    double drop, drop_for_good;
     const char *method, *activation, *schedule, *ablate, *seed;
     const char *projections, *export_projections;
     size_t layers, width, hidden;
@@ -35,7 +38,9 @@ typedef struct {
     size_t layer, cohort;
     bool full; /* G and H were summed, not an increment */
     dafl_risk risk;
-    double train, test, seconds, site_s, server_s, upload, download;
+    size_t slots, dropouts;
+    double train, test, seconds, upload, download;
+    double compute_s, masking_s, unmasking_s, solve_s;
 } layer_row;
 
 typedef struct {
@@ -48,7 +53,9 @@ typedef struct {
     cli_progress progress;
     layer_row *rows;
     size_t n_rows;
-    double upload, download, seconds; /* of the whole training */
+    layer_row all; /* costs of the whole training */
+    size_t full, increments;
+    double seconds;
 } simulation;
 
 static dafl_err read_participation(const char *text, federation_plan *plan,
@@ -66,6 +73,44 @@ static dafl_err read_participation(const char *text, federation_plan *plan,
                          "alone or followed by :consistent or :inconsistent",
                          text);
     return DAFL_OK;
+}
+
+/* What --secure-agg and its companions say. */
+static dafl_err read_security(const settings *set, federation_plan *plan,
+                              dafl_why *why)
+{
+    secure_plan *p = &plan->secure;
+    bool tuned = set->cell_size != UNSET || set->colluders != UNSET ||
+                 set->min_cohort != UNSET || set->drop != 0 ||
+                 set->drop_for_good != 0;
+
+    plan->masks = strcmp(set->secure_agg, "masks") == 0;
+    if (!plan->masks && strcmp(set->secure_agg, "none") != 0)
+        return dafl_fail(why, DAFL_ERR_INPUT,
+                         "--secure-agg: '%s' is not one of none, masks",
+                         set->secure_agg);
+    if (!plan->masks)
+        return !tuned ? DAFL_OK
+                      : dafl_fail(why, DAFL_ERR_INPUT,
+                                  "--cell-size, --colluders, --min-cohort, "
+                                  "--drop, --drop-for-good: only with "
+                                  "--secure-agg masks");
+    if (set->projections != NULL)
+        return dafl_fail(why, DAFL_ERR_INPUT,
+                         "--projections: in a masked run all clients draw them "
+                         "from the seed");
+    p->colluders = set->colluders == UNSET ? 1 : set->colluders;
+    p->min_cohort =
+        set->min_cohort == UNSET ? p->colluders + 2 : set->min_cohort;
+    p->cell_size = set->cell_size == UNSET ? p->colluders + 2 : set->cell_size;
+    p->drop = set->drop;
+    p->drop_for_good = set->drop_for_good;
+    p->participation.permille = (uint16_t)(plan->participation * 1000 + 0.5);
+    p->participation.consistent = plan->consistent;
+    if (p->participation.permille < 1)
+        return dafl_fail(why, DAFL_ERR_INPUT,
+                         "--participation: a masked run counts in thousandths");
+    return secure_check(p, set->clients, why);
 }
 
 static dafl_err read_params(const simulation *sim, dafl_params *p,
@@ -175,6 +220,7 @@ static dafl_err prepare(simulation *sim, dafl_why *why)
     DAFL_TRY(read_participation(set->participation, &plan, why));
     plan.shuffle = set->shuffle != UNSET;
     plan.order = set->shuffle;
+    DAFL_TRY(read_security(set, &plan, why));
     DAFL_TRY(dafl_data_open(&sim->train, set->features, set->labels,
                             set->classes == UNSET ? 0 : set->classes, why));
     DAFL_TRY(read_params(sim, &params, why));
@@ -206,6 +252,23 @@ static dafl_err prepare(simulation *sim, dafl_why *why)
                : export_projections(sim->model, set->export_projections, why);
 }
 
+static void print_protocol(const simulation *sim)
+{
+    const dafl_policy *p = secure_policy(federation_secure(sim->fed));
+    size_t t = 0;
+
+    if (dafl_threshold(&t, sim->set.clients, p->c, p->a) != DAFL_FAULT_NONE)
+        return;
+    if (p->g == 1)
+        printf("masked sums over any %u or more clients (no cells)",
+               (unsigned)p->m);
+    else
+        printf("masked sums over whole cells of %u or more, %u or more clients",
+               (unsigned)p->g, (unsigned)p->m);
+    printf("; %u may collude with the server; quorum %zu of %zu\n",
+           (unsigned)p->c, t + 1, sim->set.clients);
+}
+
 static void print_heading(const simulation *sim)
 {
     const dafl_params *p = &sim->model->params;
@@ -217,11 +280,14 @@ static void print_heading(const simulation *sim)
            sim->train.n, p->features, p->classes, sim->set.clients,
            sim->set.clients == 1 ? "" : "s", sim->set.partition, least, most);
     printf("method %s, %zu layers, widths %zu and %zu, lambda %g, gamma %g, "
-           "ring %u bits\n\n",
+           "ring %u bits\n",
            dafl_method_name(p->method), p->layers, p->width, p->hidden,
            p->lambda, p->gamma, p->contract.w);
-    printf("layer       risk   reg. risk    train     test  seconds   up/client"
-           " down/client  sums over\n");
+    if (federation_secure(sim->fed) != NULL)
+        print_protocol(sim);
+    printf(
+        "\nlayer       risk   reg. risk    train     test  seconds   up/client"
+        " down/client  sums over\n");
 }
 
 static void print_row(const layer_row *row)
@@ -238,9 +304,13 @@ static void print_row(const layer_row *row)
     }
     if (!isnan(row->test))
         (void)snprintf(test, sizeof test, "%.2f%%", 100 * row->test);
-    printf("%5zu %10s  %10s  %6.2f%%  %7s %8.2f %11s %11s  %zu %s\n",
-           row->layer, risk, regularised, 100 * row->train, test, row->seconds,
-           up, down, row->cohort, row->full ? "(full)" : "(increment)");
+    printf("%5zu %10s  %10s  %6.2f%%  %7s %8.2f %11s %11s  %zu %s", row->layer,
+           risk, regularised, 100 * row->train, test, row->seconds, up, down,
+           row->cohort, row->full ? "(full)" : "(increment)");
+    if (row->dropouts > 0)
+        printf(", %zu dropout%s, %zu slots", row->dropouts,
+               row->dropouts == 1 ? "" : "s", row->slots);
+    printf("\n");
     (void)fflush(stdout);
 }
 
@@ -258,6 +328,20 @@ static void close_row(simulation *sim, size_t layer)
     }
 }
 
+static void add_cost(layer_row *row, const federation_step *step)
+{
+    row->compute_s += step->compute_s;
+    row->masking_s += step->masking_s;
+    row->unmasking_s += step->unmasking_s;
+    row->solve_s += step->solve_s;
+    row->seconds +=
+        step->compute_s + step->masking_s + step->unmasking_s + step->solve_s;
+    row->upload += step->upload;
+    row->download += step->download;
+    row->slots += step->slots;
+    row->dropouts += step->dropouts;
+}
+
 /* Book a step: its cost belongs to the layer whose head it helps to find. */
 static void book(simulation *sim, const federation_step *step)
 {
@@ -272,18 +356,15 @@ static void book(simulation *sim, const federation_step *step)
     else if (omega && q->kind == DAFL_QUERY_GRAM && t > 0)
         close_row(sim, t - 1);
     row->layer = t;
-    row->site_s += step->site_s;
-    row->server_s += step->server_s;
-    row->seconds += step->site_s + step->server_s;
-    row->upload += step->upload;
-    row->download += step->download;
+    add_cost(row, step);
+    add_cost(&sim->all, step);
     if (q->kind == DAFL_QUERY_GRAM || q->kind == DAFL_QUERY_INCREMENT) {
         row->cohort = step->cohort;
         row->full = q->kind == DAFL_QUERY_GRAM;
         row->risk = federation_risk(sim->fed);
+        sim->full += row->full;
+        sim->increments += !row->full;
     }
-    sim->upload += step->upload;
-    sim->download += step->download;
 }
 
 static dafl_err train(simulation *sim, dafl_why *why)
@@ -293,14 +374,17 @@ static dafl_err train(simulation *sim, dafl_why *why)
     federation_step step;
 
     for (;;) {
-        char what[64];
+        char what[128], more[48] = "";
         DAFL_TRY(federation_ask(sim->fed, &step, why));
         if (step.query.kind == DAFL_QUERY_DONE)
             break;
         book(sim, &step);
-        (void)snprintf(what, sizeof what, "layer %zu of %zu, %s",
+        if (step.dropouts > 0 || step.slots > 1)
+            (void)snprintf(more, sizeof more, ", %zu dropped, %zu retries",
+                           step.dropouts, step.slots - 1);
+        (void)snprintf(what, sizeof what, "layer %zu of %zu, %s of %zu%s",
                        step.query.layer, sim->model->params.layers,
-                       dafl_query_name(step.query.kind));
+                       dafl_query_name(step.query.kind), step.cohort, more);
         cli_progress_step(&sim->progress, ++done, all, what);
     }
     cli_progress_clear(&sim->progress);
@@ -308,19 +392,39 @@ static dafl_err train(simulation *sim, dafl_why *why)
     return DAFL_OK;
 }
 
+static void print_security(const simulation *sim)
+{
+    dafl_server_stats st = secure_stats(federation_secure(sim->fed));
+    const layer_row *all = &sim->all;
+
+    printf("Time: clients computing %.2f s, masking %.2f s; server unmasking "
+           "%.2f s, solving %.2f s.\n",
+           all->compute_s, all->masking_s, all->unmasking_s, all->solve_s);
+    printf("%u slots (%u failed), %zu full and %zu increment sums of Gram "
+           "matrices, %zu dropouts, %u secrets of\ndropped clients rebuilt, "
+           "%u enrolment%s.\n",
+           st.slots, st.failed, sim->full, sim->increments, all->dropouts,
+           st.rebuilt, st.enrolments, st.enrolments == 1 ? "" : "s");
+    printf("The server saw masked uploads and opened %u sums of whole cells, "
+           "nothing else.\n",
+           st.answered);
+}
+
 static void print_summary(const simulation *sim)
 {
     const layer_row *last = &sim->rows[sim->n_rows - 1];
     char up[32], down[32];
 
-    cli_bytes(up, sim->upload);
-    cli_bytes(down, sim->download);
+    cli_bytes(up, sim->all.upload);
+    cli_bytes(down, sim->all.download);
     printf("\n%s accuracy %.2f%% after %.2f s; a client sent %s and received "
            "%s; at most %.0f MB of memory.\n",
            isnan(last->test) ? "Training" : "Test",
            100 * (isnan(last->test) ? last->train : last->test), sim->seconds,
            up, down, cli_peak_mb());
-    if (sim->set.clients > 1)
+    if (federation_secure(sim->fed) != NULL)
+        print_security(sim);
+    else if (sim->set.clients > 1)
         printf("The server object saw %zu sums of integer matrices over the "
                "clients, never one client's.\n",
                federation_total_queries(sim->fed));
@@ -328,15 +432,29 @@ static void print_summary(const simulation *sim)
         printf("Model: %s\n", sim->set.model);
 }
 
+/* Where the time went. */
+static bool put_times(json_t *o, const layer_row *row)
+{
+    return json_object_set_new(o, "compute_seconds",
+                               json_real(row->compute_s)) == 0 &&
+           json_object_set_new(o, "masking_seconds",
+                               json_real(row->masking_s)) == 0 &&
+           json_object_set_new(o, "unmasking_seconds",
+                               json_real(row->unmasking_s)) == 0 &&
+           json_object_set_new(o, "solve_seconds", json_real(row->solve_s)) ==
+               0;
+}
+
 static json_t *row_json(const layer_row *row)
 {
     json_t *o = json_pack(
-        "{s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:I}", "layer",
+        "{s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:I, s:I, s:I}", "layer",
         (json_int_t)row->layer, "train_accuracy", row->train, "seconds",
-        row->seconds, "site_seconds", row->site_s, "server_seconds",
-        row->server_s, "upload_bytes", row->upload, "download_bytes",
-        row->download, "gram", row->full ? "full" : "increment", "cohort",
-        (json_int_t)row->cohort);
+        row->seconds, "site_seconds", row->compute_s + row->masking_s,
+        "server_seconds", row->unmasking_s + row->solve_s, "upload_bytes",
+        row->upload, "download_bytes", row->download, "gram",
+        row->full ? "full" : "increment", "cohort", (json_int_t)row->cohort,
+        "slots", (json_int_t)row->slots, "dropouts", (json_int_t)row->dropouts);
 
     if (o != NULL && row->risk.known &&
         json_object_set_new(o, "risk", json_real(row->risk.risk)) == 0)
@@ -344,23 +462,46 @@ static json_t *row_json(const layer_row *row)
                                   json_real(row->risk.regularised_risk));
     if (o != NULL && !isnan(row->test))
         (void)json_object_set_new(o, "test_accuracy", json_real(row->test));
-    return o;
+    return o != NULL && put_times(o, row) ? o : NULL;
+}
+
+/* What the protocol did; null when sums were added up plainly. */
+static json_t *security_json(const simulation *sim)
+{
+    const secure *s = federation_secure(sim->fed);
+    const dafl_policy *p;
+    dafl_server_stats st;
+
+    if (s == NULL)
+        return json_null();
+    p = secure_policy(s);
+    st = secure_stats(s);
+    return json_pack(
+        "{s:s, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "mode",
+        "masks", "cell_size", (int)p->g, "min_cohort", (int)p->m, "colluders",
+        (int)p->c, "slots", (json_int_t)st.slots, "failed_slots",
+        (json_int_t)st.failed, "full_grams", (json_int_t)sim->full,
+        "increments", (json_int_t)sim->increments, "dropouts",
+        (json_int_t)sim->all.dropouts, "secrets_rebuilt",
+        (json_int_t)st.rebuilt, "enrolments", (json_int_t)st.enrolments);
 }
 
 static bool print_result_json(const simulation *sim)
 {
-    json_t *layers = json_array();
+    json_t *layers = json_array(), *o;
 
     for (size_t t = 0; layers != NULL && t < sim->n_rows; t++)
         if (json_array_append_new(layers, row_json(&sim->rows[t])) != 0)
             return false;
-    return cli_print_json(json_pack(
-        "{s:o, s:I, s:s, s:I, s:o, s:f, s:f, s:f, s:f, s:s?}", "params",
-        cli_params_json(&sim->model->params), "clients",
-        (json_int_t)sim->set.clients, "partition", sim->set.partition, "rows",
-        (json_int_t)sim->train.n, "layers", layers, "seconds", sim->seconds,
-        "upload_bytes", sim->upload, "download_bytes", sim->download,
-        "peak_rss_mb", cli_peak_mb(), "model", sim->set.model));
+    o = json_pack("{s:o, s:I, s:s, s:I, s:o, s:f, s:f, s:f, s:f, s:o, s:s?}",
+                  "params", cli_params_json(&sim->model->params), "clients",
+                  (json_int_t)sim->set.clients, "partition", sim->set.partition,
+                  "rows", (json_int_t)sim->train.n, "layers", layers, "seconds",
+                  sim->seconds, "upload_bytes", sim->all.upload,
+                  "download_bytes", sim->all.download, "peak_rss_mb",
+                  cli_peak_mb(), "secure_agg", security_json(sim), "model",
+                  sim->set.model);
+    return o != NULL && put_times(o, &sim->all) && cli_print_json(o);
 }
 
 static dafl_err run(simulation *sim, dafl_why *why)
@@ -399,6 +540,10 @@ int cmd_simulate(int argc, char **argv)
                               .classes = UNSET,
                               .magnitude = UNSET,
                               .rows_max = UNSET,
+                              .secure_agg = "none",
+                              .cell_size = UNSET,
+                              .colluders = UNSET,
+                              .min_cohort = UNSET,
                               .shuffle = UNSET}};
     settings *s = &sim.set;
     const opt opts[] = {
@@ -422,6 +567,22 @@ int cmd_simulate(int argc, char **argv)
          "change this share of the training labels (default 0)"},
         {OPT_SIZE, "shuffle", "N", &s->shuffle,
          "visit the clients in another order; the model must not change"},
+        {OPT_HEADING, NULL, NULL, NULL, "Secure aggregation"},
+        {OPT_TEXT, "secure-agg", "HOW", &s->secure_agg,
+         "none (default), or masks: uploads are masked, the server opens\n"
+         "only sums, through the real protocol (3 to 256 clients)"},
+        {OPT_SIZE, "cell-size", "G", &s->cell_size,
+         "least clients per cell: sums are over whole cells (default:\n"
+         "colluders + 2; 1: no cells, any cohort)"},
+        {OPT_SIZE, "colluders", "C", &s->colluders,
+         "clients that may collude with the server (default 1)"},
+        {OPT_SIZE, "min-cohort", "M", &s->min_cohort,
+         "least clients in a sum (default: colluders + 2)"},
+        {OPT_REAL, "drop", "P", &s->drop,
+         "chance of a client to drop out at a random moment of each slot;\n"
+         "it comes back after the slot (default 0)"},
+        {OPT_REAL, "drop-for-good", "P", &s->drop_for_good,
+         "chance of a client to leave for good during the run (default 0)"},
         {OPT_HEADING, NULL, NULL, NULL, "Learner"},
         {OPT_TEXT, "method", "NAME", &s->method,
          "deepafl (default), or afl: ridge regression on the features"},

@@ -11,8 +11,9 @@ struct federation {
     dafl_model *model;
     dafl_pool *pool;
     dafl_trainer *trainer;
+    secure *secure; /* instead of trainer and sites */
     federation_plan plan;
-    size_t n, n_rows, test_rows;
+    size_t n, test_rows;
     dafl_site **sites;
     dafl_site *test;
     uint32_t *order;
@@ -157,7 +158,17 @@ static dafl_err ask_all(federation *fed, asking *a, dafl_sum *total,
     return a->err;
 }
 
-dafl_err federation_ask(federation *fed, federation_step *step, dafl_why *why)
+/* Rows that nobody holds follow the model too. */
+static dafl_err follow_test(federation *fed, const dafl_query *query,
+                            const dafl_projection *projection, dafl_why *why)
+{
+    return fed->test == NULL ? DAFL_OK
+                             : dafl_site_answer(fed->test, fed->model, query,
+                                                projection, NULL, why);
+}
+
+static dafl_err ask_plainly(federation *fed, federation_step *step,
+                            dafl_why *why)
 {
     dafl_err err;
     dafl_query *query = &step->query;
@@ -167,13 +178,13 @@ dafl_err federation_ask(federation *fed, federation_step *step, dafl_why *why)
     bool needed = false;
     double start;
 
-    *step = (federation_step){0};
     dafl_trainer_next(fed->trainer, query, &fed->cohort);
     if (query->kind == DAFL_QUERY_DONE)
         return DAFL_OK;
     DAFL_TRY(draw_cohort(fed, query));
     dafl_trainer_next(fed->trainer, query, &fed->cohort);
     step->cohort = dafl_set_count(&fed->cohort);
+    step->slots = 1;
     dafl_query_layout(&a.layout, &fed->model->params, query);
     start = cli_now();
     err = query_projection(fed, query, &projection, &needed);
@@ -183,14 +194,13 @@ dafl_err federation_ask(federation *fed, federation_step *step, dafl_why *why)
                             fed->model->params.contract.exact);
     if (err == DAFL_OK)
         err = ask_all(fed, &a, &total, why);
-    step->site_s = cli_now() - start;
-    if (err == DAFL_OK && fed->test != NULL)
-        err = dafl_site_answer(fed->test, fed->model, query, a.projection, NULL,
-                               why);
+    step->compute_s = cli_now() - start;
+    if (err == DAFL_OK)
+        err = follow_test(fed, query, a.projection, why);
     start = cli_now();
     if (err == DAFL_OK)
         err = dafl_trainer_take(fed->trainer, query, &total, &fed->cohort, why);
-    step->server_s = cli_now() - start;
+    step->solve_s = cli_now() - start;
     if (err == DAFL_OK) {
         step->upload =
             (double)a.layout.len * fed->model->params.contract.w / 8.0;
@@ -199,6 +209,47 @@ dafl_err federation_ask(federation *fed, federation_step *step, dafl_why *why)
     dafl_sum_drop(&total);
     dafl_projection_drop(&projection);
     return err;
+}
+
+/* The same through the protocol. */
+static dafl_err ask_securely(federation *fed, federation_step *step,
+                             dafl_why *why)
+{
+    dafl_projection projection = {0};
+    bool more = false, needed = false;
+    secure_step cost;
+    dafl_err err;
+
+    step->query.kind = DAFL_QUERY_DONE;
+    DAFL_TRY(secure_ask(fed->secure, &cost, &more, why));
+    if (!more)
+        return DAFL_OK;
+    dafl_deep_query(&step->query, &fed->model->params, &cost.question);
+    dafl_set_clear(&fed->cohort);
+    for (size_t k = 0; k < fed->n; k++)
+        if (dafl_members_has(&cost.cohort, k))
+            dafl_set_add(&fed->cohort, k);
+    step->cohort = dafl_set_count(&fed->cohort);
+    step->slots = cost.slots;
+    step->dropouts = cost.dropouts;
+    step->compute_s = cost.compute_s;
+    step->masking_s = cost.masking_s;
+    step->unmasking_s = cost.unmasking_s;
+    step->solve_s = cost.solve_s;
+    step->upload = cost.upload;
+    step->download = cost.download;
+    err = query_projection(fed, &step->query, &projection, &needed);
+    if (err == DAFL_OK)
+        err = follow_test(fed, &step->query, needed ? &projection : NULL, why);
+    dafl_projection_drop(&projection);
+    return err;
+}
+
+dafl_err federation_ask(federation *fed, federation_step *step, dafl_why *why)
+{
+    *step = (federation_step){0};
+    return fed->secure != NULL ? ask_securely(fed, step, why)
+                               : ask_plainly(fed, step, why);
 }
 
 typedef struct {
@@ -236,7 +287,7 @@ static dafl_err found_sites(federation *fed, const dafl_data *train,
     if (projected)
         err = dafl_model_projection(fed->model, &first, 0);
     f.first = projected ? &first : NULL;
-    if (err == DAFL_OK) {
+    if (err == DAFL_OK && fed->secure == NULL) {
         pthread_mutex_init(&f.errors.lock, NULL);
         for_all_sites(fed, found_site, &f);
         pthread_mutex_destroy(&f.errors.lock);
@@ -266,7 +317,6 @@ dafl_err federation_new(federation **out, dafl_model *model, dafl_pool *pool,
     fed->pool = pool;
     fed->plan = *plan;
     fed->n = p->n_clients;
-    fed->n_rows = train->n;
     fed->test_rows = test == NULL ? 0 : test->n;
     fed->sites = calloc(fed->n, sizeof(dafl_site *));
     fed->order = malloc(fed->n * sizeof *fed->order);
@@ -280,7 +330,9 @@ dafl_err federation_new(federation **out, dafl_model *model, dafl_pool *pool,
                        0x10000 + plan->order);
         dafl_draw_shuffle(&draw, fed->order, fed->n);
     }
-    err = dafl_trainer_new(&fed->trainer, model, fed->n);
+    err = plan->masks ? secure_new(&fed->secure, model, pool, train, p,
+                                   &plan->secure, why)
+                      : dafl_trainer_new(&fed->trainer, model, fed->n);
     if (err == DAFL_OK)
         err = found_sites(fed, train, test, p, why);
 out:
@@ -301,6 +353,7 @@ void federation_free(federation **fed)
         dafl_site_free(&f->sites[k]);
     dafl_site_free(&f->test);
     dafl_trainer_free(&f->trainer);
+    secure_free(&f->secure);
     dafl_set_drop(&f->cohort);
     free(f->order);
     free(f->sites);
@@ -315,18 +368,32 @@ size_t federation_total_queries(const federation *fed)
     return 3 + p->layers * (p->ablate == DAFL_ABLATE_OMEGA ? 1 : 2);
 }
 
+const secure *federation_secure(const federation *fed)
+{
+    return fed->secure;
+}
+
+static const dafl_site *site_of(const federation *fed, size_t k)
+{
+    return fed->secure == NULL ? fed->sites[k] : secure_site(fed->secure, k);
+}
+
 dafl_risk federation_risk(const federation *fed)
 {
-    return dafl_trainer_risk(fed->trainer);
+    return dafl_trainer_risk(fed->secure == NULL ? fed->trainer
+                                                 : secure_trainer(fed->secure));
 }
 
 double federation_train_accuracy(const federation *fed, size_t layer)
 {
-    uint64_t correct = 0;
+    uint64_t correct = 0, rows = 0;
 
     for (size_t k = 0; k < fed->n; k++)
-        correct += dafl_site_correct(fed->sites[k], layer);
-    return (double)correct / (double)fed->n_rows;
+        if (fed->secure == NULL || dafl_set_has(&fed->cohort, k)) {
+            correct += dafl_site_correct(site_of(fed, k), layer);
+            rows += dafl_site_rows(site_of(fed, k));
+        }
+    return rows == 0 ? NAN : (double)correct / (double)rows;
 }
 
 double federation_test_accuracy(const federation *fed, size_t layer)
@@ -341,7 +408,7 @@ void federation_site_sizes(const federation *fed, size_t *least, size_t *most)
     *least = SIZE_MAX;
     *most = 0;
     for (size_t k = 0; k < fed->n; k++) {
-        size_t n = dafl_site_rows(fed->sites[k]);
+        size_t n = dafl_site_rows(site_of(fed, k));
         *least = n < *least ? n : *least;
         *most = n > *most ? n : *most;
     }
