@@ -544,15 +544,19 @@ dafl_fault dafl_server_on_sign(dafl_server *s, const dafl_envelope *m)
     return DAFL_FAULT_NONE;
 }
 
+/* As many signatures as a quorum needs, t besides anyone's own. */
 static void send_conf(dafl_server *s, const dafl_members *to)
 {
-    dafl_conf conf = {.signers = s->signers};
+    dafl_conf conf = {.signers = dafl_members_none(s->signers.n)};
     dafl_writer signatures = {0}, w = {0};
 
-    for (size_t u = 0; u < s->signers.n; u++)
-        if (dafl_members_has(&s->signers, u))
+    for (size_t u = 0, n = 0; u < s->signers.n && n <= s->t; u++)
+        if (dafl_members_has(&s->signers, u)) {
+            dafl_members_add(&conf.signers, u);
             dafl_put_fixed(&signatures, s->seats[u].stmt_sig.b,
                            DAFL_SIGNATURE_BYTES);
+            n++;
+        }
     conf.signatures = dafl_writer_bytes(&signatures);
     dafl_put_conf(&w, &conf);
     w.failed |= signatures.failed;
