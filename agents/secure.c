@@ -80,13 +80,13 @@ struct secure {
 
 /* ---- letters ---- */
 
-static letter *letter_new(dafl_bytes bytes, unsigned users)
+static letter *letter_new(dafl_bytes bytes)
 {
     letter *l = malloc(sizeof *l + bytes.len);
 
     if (l == NULL)
         return NULL;
-    atomic_init(&l->users, users);
+    atomic_init(&l->users, 1);
     l->len = bytes.len;
     memcpy(l->bytes, bytes.ptr, bytes.len);
     return l;
@@ -254,7 +254,7 @@ static void empty_client(client *c)
         letter *l;
         if (e.kind != DAFL_DO_SEND)
             continue;
-        l = letter_new(e.bytes, 1);
+        l = letter_new(e.bytes);
         if (l == NULL || letters_add(&c->out, l) != DAFL_OK)
             c->err = DAFL_ERR_NOMEM;
     }
@@ -392,34 +392,33 @@ static dafl_err reconnect_all(secure *s)
 
 /* ---- the server and the wire ---- */
 
+/* A message of the server to one client. */
+static dafl_err route_to(secure *s, client *c, letter *l)
+{
+    uint32_t slot = 0;
+
+    if (!c->connected)
+        return DAFL_OK;
+    if (type_of(l, &slot) == DAFL_MSG_MODEL) {
+        roll(s, c, slot);
+        if (c->phase == DROP_AT_MODEL)
+            return disconnect(s, c);
+    }
+    s->step.download += (double)l->len / (double)s->n;
+    atomic_fetch_add(&l->users, 1);
+    return letters_add(&c->in, l);
+}
+
 static dafl_err route(secure *s, const dafl_effect *e)
 {
-    size_t receivers = dafl_members_count(&e->to);
-    letter *l =
-        receivers == 0 ? NULL : letter_new(e->bytes, (unsigned)receivers);
-    uint32_t slot = 0;
-    dafl_msg_type type;
+    letter *l = letter_new(e->bytes);
+    dafl_err err = l == NULL ? DAFL_ERR_NOMEM : DAFL_OK;
 
-    if (l == NULL)
-        return receivers == 0 ? DAFL_OK : DAFL_ERR_NOMEM;
-    type = type_of(l, &slot);
-    for (size_t i = 0; i < s->n; i++) {
-        client *c = &s->clients[i];
-        if (!dafl_members_has(&e->to, i))
-            continue;
-        if (c->connected && type == DAFL_MSG_MODEL) {
-            roll(s, c, slot);
-            if (c->phase == DROP_AT_MODEL)
-                DAFL_TRY(disconnect(s, c));
-        }
-        if (!c->connected) {
-            letter_drop(l);
-            continue;
-        }
-        s->step.download += (double)e->bytes.len / (double)s->n;
-        DAFL_TRY(letters_add(&c->in, l));
-    }
-    return DAFL_OK;
+    for (size_t i = 0; i < s->n && err == DAFL_OK; i++)
+        if (dafl_members_has(&e->to, i))
+            err = route_to(s, &s->clients[i], l);
+    letter_drop(l);
+    return err;
 }
 
 static dafl_err heed(secure *s, const dafl_event *e)
@@ -612,7 +611,7 @@ static dafl_err make_roster(secure *s, dafl_why *why)
 {
     dafl_party parties[DAFL_CLIENTS_MAX + 1];
     uint32_t order[DAFL_CLIENTS_MAX];
-    size_t cells = s->n / s->plan.cell_size;
+    size_t cells = s->plan.cell_size > s->n ? 1 : s->n / s->plan.cell_size;
 
     for (size_t i = 0; i < s->n; i++)
         order[i] = (uint32_t)i;

@@ -185,13 +185,13 @@ static dafl_err split_all(const dafl_client *c, uint8_t *plain,
     for (size_t h = 0; h < others; h++)
         places[h] = dafl_shamir_place(own, h < own ? h : h + 1);
     for (uint32_t i = 0; i < c->node.config->slots && err == DAFL_OK; i++) {
-        const uint8_t *record = c->secrets + i * c->record_bytes;
+        const uint8_t *record = c->secrets + (size_t)i * c->record_bytes;
         const dafl_key *sk = (const dafl_key *)(const void *)record;
         err = dafl_shamir_split(shares, sk + 1, places, others, c->t);
         if (err == DAFL_OK)
             err = dafl_shamir_split(shares + others, sk, places, others, c->t);
         for (size_t h = 0; h < others && err == DAFL_OK; h++) {
-            uint8_t *to = plain + h * plain_len + i * DAFL_HELD_BYTES;
+            uint8_t *to = plain + h * plain_len + (size_t)i * DAFL_HELD_BYTES;
             memcpy(to, shares[h].b, 32);
             memcpy(to + 32, shares[others + h].b, 32);
         }

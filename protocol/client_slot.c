@@ -141,6 +141,8 @@ dafl_fault dafl_client_on_model(dafl_client *c, const dafl_envelope *m)
             send_ready(c);
         return DAFL_FAULT_NONE;
     }
+    if (DAFL_WEAK(SLOT))
+        c->journal_upload = c->journal_sign = 0;
     dafl_client_close(c, m->slot - 1);
     c->slot = m->slot;
     c->state = DAFL_CLIENT_IDLE;
@@ -217,7 +219,7 @@ static dafl_fault journal_upload(dafl_client *c)
     if (c->journal_upload == c->slot) {
         if ((!dafl_digest_equal(&c->journal_ctx2, &c->ctx2) ||
              !dafl_digest_equal(&c->journal_dig, &c->dig)) &&
-            !DAFL_WEAK(RESEND) && !DAFL_WEAK(SLOT))
+            !DAFL_WEAK(RESEND))
             return DAFL_E_SLOT_SPENT;
         return DAFL_FAULT_NONE;
     }
@@ -309,7 +311,7 @@ static dafl_fault journal_sign(dafl_client *c, const dafl_digest *stmt,
 
     if (c->journal_sign == c->slot) {
         if (!dafl_digest_equal(&c->journal_stmt, stmt) &&
-            !DAFL_WEAK(STATEMENT) && !DAFL_WEAK(SLOT))
+            !DAFL_WEAK(STATEMENT))
             return DAFL_E_SECOND_STMT;
         return DAFL_FAULT_NONE;
     }
