@@ -24,19 +24,29 @@ dafl_err dafl_model_new(dafl_model **out, const dafl_params *p)
     return DAFL_OK;
 }
 
+void dafl_model_forget(dafl_model *model, size_t layer)
+{
+    for (size_t t = 0; t < layer && t < model->n_heads; t++) {
+        dafl_head *head = &model->heads[t];
+        dafl_bulk_free(head->u);
+        dafl_bulk_free(head->m);
+        dafl_bulk_free(head->w);
+        *head = (dafl_head){.rank = head->rank};
+    }
+    for (size_t t = 0; t < layer && t < model->n_blocks; t++) {
+        dafl_bulk_free(model->blocks[t].n);
+        model->blocks[t].n = NULL;
+    }
+}
+
 void dafl_model_free(dafl_model **model)
 {
     dafl_model *m = *model;
 
     if (m == NULL)
         return;
-    for (size_t t = 0; m->heads != NULL && t < m->n_heads; t++) {
-        dafl_bulk_free(m->heads[t].u);
-        dafl_bulk_free(m->heads[t].m);
-        dafl_bulk_free(m->heads[t].w);
-    }
-    for (size_t t = 0; m->blocks != NULL && t < m->n_blocks; t++)
-        dafl_bulk_free(m->blocks[t].n);
+    if (m->heads != NULL && m->blocks != NULL)
+        dafl_model_forget(m, SIZE_MAX);
     for (size_t k = 0; m->given != NULL && k <= m->params.layers; k++)
         dafl_projection_drop(&m->given[k]);
     free(m->given);

@@ -41,6 +41,10 @@ DAFL_CHECK dafl_err dafl_model_add_head(dafl_model *model, const double *u,
 DAFL_CHECK dafl_err dafl_model_add_block(dafl_model *model, const double *n,
                                          size_t rank);
 
+/* Release the numbers of heads and blocks of layers below `layer`, for a party
+ * that has followed the model beyond them and keeps no copy. */
+void dafl_model_forget(dafl_model *model, size_t layer);
+
 /* Take all projections from files of a directory instead of the seed. */
 DAFL_CHECK dafl_err dafl_model_read_projections(dafl_model *model,
                                                 const char *dir, dafl_why *why);

@@ -100,6 +100,8 @@ DAFL_CHECK dafl_err dafl_deep_client_new(dafl_deep_client **out,
                                          dafl_deep_project *project, void *ctx,
                                          dafl_why *why);
 void dafl_deep_client_free(dafl_deep_client **client);
+/* Keep no layer of the model that the features have left behind. */
+void dafl_deep_client_forget(dafl_deep_client *client);
 /* The site as it is now (borrowed), for counts; NULL when rewinding failed. */
 dafl_site *dafl_deep_client_site(const dafl_deep_client *client);
 

@@ -18,6 +18,7 @@ struct dafl_deep_client {
     uint32_t followed;   /* segments: the next one has this number */
     uint32_t reached;    /* questions that the features have been taken past */
     bool broken;         /* the sites are of no more use */
+    bool forgets;        /* layers that are left behind */
     dafl_projection own; /* number own_k, unless there is a project function */
     size_t own_k;
 };
@@ -94,6 +95,11 @@ void dafl_deep_client_free(dafl_deep_client **client)
     dafl_projection_drop(&c->own);
     free(c);
     *client = NULL;
+}
+
+void dafl_deep_client_forget(dafl_deep_client *client)
+{
+    client->forgets = true;
 }
 
 dafl_site *dafl_deep_client_site(const dafl_deep_client *client)
@@ -271,6 +277,8 @@ static dafl_err pass(dafl_deep_client *c, const dafl_question *q, dafl_sum *sum)
         dafl_site_report(c->site, c->held, sum);
     if (q->number >= c->reached)
         c->reached = q->number + 1;
+    if (c->forgets)
+        dafl_model_forget(c->model, query.layer);
     return DAFL_OK;
 }
 
