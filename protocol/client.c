@@ -260,7 +260,10 @@ dafl_err dafl_client_hello(dafl_client *c)
 
     if (c->state == DAFL_CLIENT_OUT)
         return result_of(c);
-    dafl_put_hello(&w, &(dafl_hello){.last_slot = c->slot, .model = c->model});
+    dafl_put_hello(&w,
+                   &(dafl_hello){.keys = c->keys == NULL ? 0 : c->enrolment + 1,
+                                 .last_slot = c->slot,
+                                 .model = c->model});
     dafl_node_send(&c->node, DAFL_MSG_HELLO, c->slot, NULL, &w);
     return result_of(c);
 }

@@ -139,7 +139,12 @@ dafl_err dafl_client_start(dafl_client *c)
         c->state = DAFL_CLIENT_OUT;
         dafl_client_drop_setup(c);
     }
-    /* The slot at hand may be opened again, what was closed may not. */
+    /* The slot at hand may be opened again, what was closed may not; it may
+     * have been closed just before its secrets were erased. */
     c->slot = c->closed;
+    if (c->closed > 0)
+        dafl_effects_add(
+            &c->node.effects,
+            &(dafl_effect){.kind = DAFL_DO_ERASE, .slot = c->closed}, NULL);
     return dafl_client_hello(c);
 }

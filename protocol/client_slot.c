@@ -310,8 +310,7 @@ static dafl_fault journal_sign(dafl_client *c, const dafl_digest *stmt,
     dafl_writer w = {0};
 
     if (c->journal_sign == c->slot) {
-        if (!dafl_digest_equal(&c->journal_stmt, stmt) &&
-            !DAFL_WEAK(STATEMENT))
+        if (!dafl_digest_equal(&c->journal_stmt, stmt) && !DAFL_WEAK(STATEMENT))
             return DAFL_E_SECOND_STMT;
         return DAFL_FAULT_NONE;
     }

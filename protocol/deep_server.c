@@ -139,9 +139,10 @@ static bool is_definite(double *a, size_t d)
 
             for (size_t k = first; k < i && k < end; k++) {
                 const double *pivot = a + k * d;
+                double factor = pivot[i];
 
                 for (size_t c = i; c < d; c++)
-                    row[c] -= pivot[i] * pivot[c];
+                    row[c] -= factor * pivot[c];
             }
             if (i >= end)
                 continue;

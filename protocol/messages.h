@@ -33,7 +33,7 @@
  *   RESULT    = u16 fault, sum[32] (of slot 0: the run is over)
  *
  * Any time
- *   HELLO     = u32 last_slot, model[32]
+ *   HELLO     = u32 keys (enrolment + 1, 0: none), u32 last_slot, model[32]
  */
 #ifndef DAFL_PROTOCOL_MESSAGES_H
 #define DAFL_PROTOCOL_MESSAGES_H
@@ -237,6 +237,7 @@ void dafl_put_result(dafl_writer *w, const dafl_result *m);
 DAFL_CHECK dafl_err dafl_get_result(dafl_result *m, dafl_bytes body);
 
 typedef struct {
+    uint32_t keys; /* of which enrolment it has them, counted from 1; 0: none */
     uint32_t last_slot;
     dafl_digest model;
 } dafl_hello;

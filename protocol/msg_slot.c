@@ -280,6 +280,7 @@ dafl_err dafl_get_result(dafl_result *m, dafl_bytes body)
 
 void dafl_put_hello(dafl_writer *w, const dafl_hello *m)
 {
+    dafl_put_u32(w, m->keys);
     dafl_put_u32(w, m->last_slot);
     dafl_put_fixed(w, m->model.b, sizeof m->model.b);
 }
@@ -289,6 +290,7 @@ dafl_err dafl_get_hello(dafl_hello *m, dafl_bytes body)
     dafl_reader r = dafl_read(body);
     dafl_hello got;
 
+    DAFL_TRY(dafl_get_u32(&r, &got.keys));
     DAFL_TRY(dafl_get_u32(&r, &got.last_slot));
     DAFL_TRY(dafl_get_fixed(&r, got.model.b, sizeof got.model.b));
     DAFL_TRY(dafl_get_end(&r));

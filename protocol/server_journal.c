@@ -50,7 +50,7 @@ static dafl_err recall_setup(dafl_server *s, dafl_reader *r)
     s->t = t;
     s->acked = s->u1;
     s->usable = dafl_members_minus(&s->u1, &s->barred);
-    s->stands = true;
+    s->stands = false; /* the packets are gone: unless a slot follows */
     s->slot = dafl_node_first_slot(&s->node, s->enrolment) - 1;
     return DAFL_OK;
 }
@@ -63,6 +63,7 @@ static dafl_err recall_slot(dafl_server *s, dafl_reader *r)
     DAFL_TRY(dafl_get_u32(r, &q.number));
     DAFL_TRY(dafl_get_u32(r, &q.rank));
     DAFL_TRY(dafl_get_end(r));
+    s->stands = true;
     s->plain = true; /* unless its sum follows */
     s->stats.slots++;
     return DAFL_OK;

@@ -50,7 +50,7 @@ void dafl_server_invite(dafl_server *s)
 }
 
 /* This enrolment came to nothing; count it and begin another. */
-static void invite_again(dafl_server *s, dafl_fault fault)
+void dafl_server_invite_again(dafl_server *s, dafl_fault fault)
 {
     dafl_node_error(&s->node, 0, DAFL_NOBODY, fault);
     if (++s->failures > s->node.config->retries) {
@@ -115,18 +115,25 @@ void dafl_server_send_peers(dafl_server *s, const dafl_members *to)
     dafl_node_send(&s->node, DAFL_MSG_PEERS, 0, to, &w);
 }
 
+/* The whole cells that have enrolled. */
+static dafl_members members_able(const dafl_server *s)
+{
+    dafl_members able = dafl_members_minus(&s->enrolled, &s->barred);
+
+    return dafl_server_whole(s, &able);
+}
+
 /* All have enrolled, or no more will: U0 are the whole cells. */
 static void close_enrolment(dafl_server *s)
 {
     const dafl_policy *p = &s->node.config->policy;
-    dafl_members able = dafl_members_minus(&s->enrolled, &s->barred);
     size_t n;
 
-    s->u0 = dafl_server_whole(s, &able);
+    s->u0 = members_able(s);
     n = dafl_members_count(&s->u0);
     if (n < p->n_min ||
         dafl_threshold(&s->t, n, p->c, p->a) != DAFL_FAULT_NONE) {
-        invite_again(s, DAFL_E_PARAMS);
+        dafl_server_invite_again(s, DAFL_E_PARAMS);
         return;
     }
     dafl_server_send_peers(s, &s->u0);
@@ -273,7 +280,7 @@ static void close_dealing(dafl_server *s)
 {
     s->u1 = dafl_server_whole(s, &s->dealt);
     if (dafl_members_count(&s->u1) < s->node.config->policy.n_min) {
-        invite_again(s, DAFL_E_PARAMS);
+        dafl_server_invite_again(s, DAFL_E_PARAMS);
         return;
     }
     digest_setup(s);
@@ -329,11 +336,10 @@ static void close_acking(dafl_server *s)
             dafl_server_bar(s, u);
         }
     if (dafl_members_count(&s->usable) < s->node.config->policy.m) {
-        invite_again(s, DAFL_E_COHORT);
+        dafl_server_invite_again(s, DAFL_E_COHORT);
         return;
     }
     s->stands = true;
-    s->failures = 0;
     s->slot = dafl_node_first_slot(&s->node, s->enrolment) - 1;
     dafl_server_ask(s);
 }
@@ -353,8 +359,8 @@ static bool complete(const dafl_server *s, const dafl_members *wanted,
 void dafl_server_setup_progress(dafl_server *s, bool late)
 {
     dafl_members all = dafl_roster_clients(s->node.roster);
-    bool enough =
-        dafl_members_count(&s->enrolled) >= s->node.config->policy.n_min;
+    dafl_members able = members_able(s);
+    bool enough = dafl_members_count(&able) >= s->node.config->policy.n_min;
 
     if (s->state == DAFL_SERVER_ENROLLING &&
         (late || (enough && complete(s, &all, &s->enrolled))))

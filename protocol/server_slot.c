@@ -184,12 +184,19 @@ static void open_slot(dafl_server *s)
 
 static bool too_thin(const dafl_server *s, const dafl_members *cohort);
 
-/* Open a slot if enough are there, else wait. */
+/* Open a slot if enough are there to answer and to sign, else wait. */
 static void open_or_pause(dafl_server *s, bool late)
 {
     dafl_members there = expected(s);
+    dafl_members able = dafl_members_both(&s->online, &s->acked);
 
+    if (dafl_members_count(&s->acked) <= s->t) {
+        /* Too few have the keys of this enrolment. */
+        dafl_server_invite_again(s, DAFL_E_QUORUM);
+        return;
+    }
     if (dafl_members_count(&there) >= s->node.config->policy.m &&
+        dafl_members_count(&able) > s->t &&
         (late || !s->patient || !too_thin(s, &there))) {
         s->patient = false;
         open_slot(s);

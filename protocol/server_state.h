@@ -51,7 +51,7 @@ struct dafl_server {
 
     /* the setup */
     uint32_t enrolment;
-    bool stands; /* keys and shares are dealt */
+    bool stands; /* the setup is over */
     dafl_members enrolled, dealt, u0, u1, acked;
     dafl_members usable; /* of U1: may be summed */
     dafl_members barred; /* whole cells, for the rest of the run */
@@ -97,8 +97,9 @@ uint16_t dafl_server_cell(const dafl_server *s, size_t client);
 uint16_t dafl_server_n_cells(const dafl_server *s);
 dafl_members dafl_server_cell_members(const dafl_server *s, uint16_t cell);
 
-/* Setup: begin an enrolment; look whether a phase can end. */
+/* Setup: begin an enrolment; begin another because one came to nothing; look whether a phase can end. */
 void dafl_server_invite(dafl_server *s);
+void dafl_server_invite_again(dafl_server *s, dafl_fault fault);
 void dafl_server_setup_progress(dafl_server *s, bool late);
 void dafl_server_send_invite(dafl_server *s, const dafl_members *to);
 void dafl_server_send_peers(dafl_server *s, const dafl_members *to);

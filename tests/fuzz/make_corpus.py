@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write the seed inputs of the fuzz targets: corpus/npy, corpus/safetensors and corpus/messages.
+"""Write the seed inputs of the fuzz targets: corpus/npy, corpus/safetensors, corpus/messages and corpus/machines.
 
 Needs nothing but Python. The files are laid out here by hand, not by the library under test or by
 numpy, so they are also a second reading of the two formats. The same files come out every time.
@@ -142,7 +142,7 @@ def message_files():
         ("conf", members(4, 1, 3) + sig + sig),
         ("reveal", u16(2) + u16(0) + b"\1" + d + u16(2) + b"\2" + d),
         ("result", u16(0) + d),
-        ("hello", u32(7) + d),
+        ("hello", u32(1) + u32(7) + d),
     ]
     header = b"DAF1" + bytes([8]) + bytes(16) + u32(3) + u16(1) + u64(1 << 32 | 5) + d + u64(32)
     yield "envelope", b"\0" + header + d + sig
@@ -174,8 +174,114 @@ def message_files():
     yield "empty", b""
 
 
-for folder, files in (("npy", npy_files()), ("safetensors", st_files()),
-                      ("messages", message_files())):
+class Program:
+    """A program for fuzz_machines.c: its operations in their order there, each a method that appends it."""
+    OPERATIONS = ("run hold deliver drop twice astray mutate flip say lie lie_to cheat clock timeout lost hello crash boot "
+                  "feed lose replay refuse finish").split()
+    CLIENTS = (4, 4, 3, 5, 3)
+
+    def __init__(self, scenario, setup=False):
+        self.k = self.server = self.CLIENTS[scenario]
+        self.code = bytes([scenario + (128 if setup else 0)])
+
+    def __getattr__(self, name):
+        number = self.OPERATIONS.index(name)
+
+        def append(*arguments):
+            self.code += bytes([number])
+            for a in arguments:
+                self.code += bytes([len(a)]) + a if isinstance(a, bytes) else bytes([a % 256])
+            return self
+        return append
+
+    def down(self, client):
+        """The link from the server; that to it is the client's own number."""
+        return self.k + client
+
+    def all_down(self, n):
+        for u in range(self.k):
+            for _ in range(n):
+                self.deliver(self.down(u))
+        return self
+
+
+def machine_files():
+    (_, invite, enroll, peers, shares, setup, ack, model, ready, cast, upload, end, surv, sign, conf, reveal, result,
+     hello) = range(18)
+    lie_cast, lie_surv, lie_conf, lie_peers, lie_setup, lie_invite, lie_result, lie_model = range(8)
+    cheat_enroll, cheat_shares, cheat_ack, cheat_upload, cheat_reveal = range(5)
+    u32 = struct.Struct("<I").pack
+    down = 128
+
+    def program(scenario, setup=False):
+        return Program(scenario, setup)
+
+    for scenario in range(5):
+        yield f"full_{scenario}", program(scenario).finish()
+        yield f"setup_{scenario}", program(scenario, True).finish()
+    # Messages that do not come, or come wrong.
+    yield "drop_enroll", program(0, True).hold(enroll).drop(1).timeout().finish()
+    yield "drop_shares", program(0, True).hold(shares).drop(2).timeout().finish()
+    yield "drop_ack", program(0, True).hold(ack).drop(0).timeout().hello(0).finish()
+    yield "drop_ready", program(1).hold(ready).drop(0).timeout().finish()
+    yield "drop_end", program(0).hold(end).drop(3).timeout().finish()
+    yield "drop_sign", program(0).hold(sign).drop(0).drop(1).timeout().finish()
+    yield "drop_reveal", program(0).hold(reveal).drop(0).drop(1).drop(2).timeout().finish()
+    yield "lost_upload", program(3).hold(upload).drop(1).lost(1).hold(sign).hello(1).finish()
+    yield "lost_in_cell", program(1).hold(upload).lost(2).finish()
+    p = program(0)
+    yield "twice_astray", p.hold(cast).twice(p.down(0)).astray(p.down(1), 2).flip(p.down(3), 90).finish()
+    p = program(0, True)
+    yield "setup_astray", p.hold(setup).astray(p.down(0), 1).astray(p.down(1), 0).finish()
+    yield "replay", program(0).hold(conf).replay(3, 0).replay(9, 5).crash(0, 0).replay(5, 4).replay(1, 4).finish()
+    # Restarts.
+    for name, held in (("model", model), ("cast", cast), ("sign", sign), ("conf", conf)):
+        yield f"restart_client_{name}", program(0).hold(held).crash(0, 0).crash(1, 0).finish()
+    yield "restart_client_setup", program(0, True).hold(peers).crash(0, 0).hold(setup).crash(1, 0).finish()
+    yield "restart_server_setup", program(0, True).hold(shares).crash(4, 0).finish()
+    yield "restart_server_upload", program(1).hold(end).crash(4, 0).finish()
+    yield "restart_server_reveal", program(0).hold(reveal).deliver(0).crash(4, 0).finish()
+    p = program(0)
+    yield "crash_effects", p.hold(cast).crash(0, 2).crash(1, 1).all_down(1).hold(surv).crash(2, 1).all_down(1).finish()
+    yield "stay_down", program(0).hold(upload).crash(1, down).lost(1).hold(sign).boot(1).finish()
+    yield "server_down", program(2).hold(sign).crash(3, down).run(9).boot(3).finish()
+    yield "lose_vault", program(0).hold(surv).lose(0, 1).finish()
+    # What the method refuses.
+    yield "refuse_answer", program(0).refuse(1, 1).hold(result).refuse(1, 0).refuse(2, 2).finish()
+    yield "refuse_sum", program(2).refuse(3, 3).finish()
+    # A server that lies.
+    p = program(0)
+    yield "two_casts", p.hold(cast).drop(p.down(0)).lie(0, lie_cast, 0, 7, 0).finish()
+    p = program(0)
+    yield "two_survs", (p.hold(surv).lie_to(3, lie_surv, 0, 15, 7).lie_to(12, lie_surv, 0, 15, 15).run(7)
+                        .lie_to(15, lie_conf, 0, 15, 0).lie_to(3, lie_conf, 0, 3, 0).finish())
+    p = program(3, True)
+    yield "two_setups", (p.hold(peers).lie_to(15, lie_peers, 128, 15, 0).run(9).lie_to(15, lie_setup, 128, 15, 1).run(9)
+                         .finish())
+    yield "lie_model", program(0).lie(0, lie_model, 0, 0, 0).lie(1, lie_model, 1, 1, 9).lie(2, lie_model, 1, 2, 128).finish()
+    yield "lie_invite", program(0).lie(0, lie_invite, 128, 1, 0).lie(1, lie_invite, 128, 0, 1).lie(2, lie_result, 128, 0, 0).finish()
+    p = program(0)
+    yield "mutate_down", (p.hold(cast).mutate(p.down(0), 0, 2, 8).mutate(p.down(1), 5, 0, 1).mutate(p.down(2), 3, 1, 0)
+                          .mutate(p.down(3), 6, 0, surv).finish())
+    p = program(0)
+    yield "say", p.say(p.down(0), cast - 1, 0, b"\x04\0\x0f").say(0, ready - 1, 0, bytes(32)).clock(200).finish()
+    # Clients that cheat.
+    yield "wrong_share", program(3).hold(reveal).mutate(0, 0, 4, 1).mutate(1, 1, 40, 0).finish()
+    yield "cheat_keys", program(0, True).hold(enroll).cheat(0, cheat_enroll, 0, 1).drop(0).cheat(1, cheat_enroll, 2, 2).finish()
+    yield "cheat_shares", program(0, True).hold(shares).drop(0).cheat(0, cheat_shares, 15, 1).finish()
+    yield "cheat_ack", program(0, True).hold(ack).cheat(0, cheat_ack, 8, 0).cheat(1, cheat_ack, 8, 0).finish()
+    yield "cheat_upload", program(0).hold(upload).cheat(0, cheat_upload, 12, 5).drop(0).drop(0).finish()
+    yield "cheat_reveal", program(0).hold(reveal).drop(0).cheat(0, cheat_reveal, 14, 0).finish()
+    # Disks that their owners did not write.
+    yield "feed_raw", program(0).feed(0, 0, 1, 0, b"\x06" + u32(2)).feed(4, 0, 0, 0, b"\x01" + u32(7)).finish()
+    yield "feed_patched", program(1).feed(0, 1, 2, 21, b"\x09").feed(4, 1, 2, 40, b"\x01").finish()
+    yield "feed_less", program(0).hold(surv).feed(0, 2, 4, 0, b"").feed(1, 7, 1, 0, b"").feed(4, 4, 3, 5, b"").finish()
+    yield "feed_twice", program(0).hold(result).feed(4, 3, 4, 0, b"").feed(2, 3, 3, 0, b"").finish()
+    yield "feed_vault", program(0).feed(0, 5, 2, 0, bytes(64)).feed(1, 6, 1, 3, b"abc").finish()
+
+
+for folder, files in (("npy", npy_files()), ("safetensors", st_files()), ("messages", message_files()),
+                      ("machines", ((name, p.code) for name, p in machine_files()))):
     (CORPUS / folder).mkdir(parents=True, exist_ok=True)
     for name, content in files:
         assert len(content) < 1024, name

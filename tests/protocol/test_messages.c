@@ -126,7 +126,7 @@ static void raw_body(dafl_writer *w, unsigned type)
         raw(w, 32);
         break;
     case DAFL_MSG_HELLO:
-        raw(w, 4 + 32);
+        raw(w, 4 + 4 + 32);
         break;
     default:
         fail();
