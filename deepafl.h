@@ -14,5 +14,8 @@
 #include "lib/sum.h"
 #include "lib/trainer.h"
 #include "lib/version.h"
+#include "protocol/client.h"
+#include "protocol/deep.h"
+#include "protocol/server.h"
 
 #endif

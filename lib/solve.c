@@ -122,6 +122,12 @@ static dafl_err solve_definite(double *g, double *w, size_t d, size_t k,
                : DAFL_ERR_NOMEM;
 }
 
+bool dafl_solve_definite(double *a, size_t d)
+{
+    return LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, UPLO, (lapack_int)d, a,
+                               (lapack_int)d) == 0;
+}
+
 dafl_err dafl_solve_ridge(double *g, double *w, size_t d, size_t k,
                           double lambda, dafl_why *why)
 {

@@ -5,6 +5,7 @@
 #ifndef DAFL_LIB_SOLVE_H
 #define DAFL_LIB_SOLVE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "lib/err.h"
@@ -16,6 +17,9 @@
  * or the answer is not finite, or LAPACK does not converge. */
 DAFL_CHECK dafl_err dafl_solve_ridge(double *g, double *w, size_t d, size_t k,
                                      double lambda, dafl_why *why);
+
+/* Whether Cholesky's method comes to the end. a: d x d symmetric, destroyed. */
+bool dafl_solve_definite(double *a, size_t d);
 
 /* W = U M with U'U = I and M = S Q' of full row rank: the thin singular value
  * decomposition, cut at s_j > max(d, k) * eps * s_1.
