@@ -166,8 +166,17 @@ static dafl_fault plain_shape(void *self, const dafl_question *q,
     return dafl_deep_client_method.shape(c->deep, q, out);
 }
 
-static const dafl_client_method timed_client = {
-    .follow = timed_follow, .shape = plain_shape, .answer = timed_answer};
+static dafl_fault plain_rewind(void *self)
+{
+    client *c = self;
+
+    return dafl_deep_client_method.rewind(c->deep);
+}
+
+static const dafl_client_method timed_client = {.follow = timed_follow,
+                                                .shape = plain_shape,
+                                                .answer = timed_answer,
+                                                .rewind = plain_rewind};
 
 static dafl_fault timed_take(void *self, const dafl_question *q,
                              const int64_t *sum, size_t len,

@@ -275,8 +275,16 @@ static dafl_fault client_shape(void *self, const dafl_question *q,
     return shape(&c->m, q, out);
 }
 
-static const dafl_client_method client_method = {
-    .follow = follow, .shape = client_shape, .answer = client_answer};
+static dafl_fault client_rewind(void *self)
+{
+    (void)self;
+    return DAFL_FAULT_NONE;
+}
+
+static const dafl_client_method client_method = {.follow = follow,
+                                                 .shape = client_shape,
+                                                 .answer = client_answer,
+                                                 .rewind = client_rewind};
 
 static void keep(letter **list, size_t *n, size_t *room, const void *bytes,
                  size_t len)

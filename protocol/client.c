@@ -142,10 +142,37 @@ void dafl_client_free(dafl_client **client)
     dafl_client_drop_setup(c);
     dafl_node_drop(&c->node);
     free(c->answered);
+    free(c->runs);
     free(c->witnessed);
     dafl_wipe(c, sizeof *c);
     free(c);
     *client = NULL;
+}
+
+bool dafl_client_knows(const dafl_client *c, const dafl_run_id *run)
+{
+    for (size_t i = 0; i < c->n_runs; i++)
+        if (memcmp(c->runs[i].b, run->b, sizeof run->b) == 0)
+            return true;
+    return false;
+}
+
+dafl_err dafl_client_join(dafl_client *c, const dafl_run_id *run)
+{
+    static const dafl_digest none;
+    dafl_run_id *more = realloc(c->runs, (c->n_runs + 1) * sizeof *more);
+
+    if (more == NULL)
+        return DAFL_ERR_NOMEM;
+    c->runs = more;
+    c->runs[c->n_runs++] = *run;
+    c->node.run = *run;
+    c->in_run = true;
+    c->model = none;
+    c->n_segments = 0;
+    c->n_witnessed = 0;
+    c->slot = c->closed = c->journal_upload = c->journal_sign = 0;
+    return DAFL_OK;
 }
 
 dafl_fault dafl_client_broke(dafl_client *c, dafl_err err)

@@ -10,11 +10,14 @@
 
 static dafl_err recall_enrolled(dafl_client *c, dafl_reader *r)
 {
-    DAFL_TRY(dafl_get_fixed(r, c->node.run.b, sizeof c->node.run.b));
+    dafl_run_id run;
+
+    DAFL_TRY(dafl_get_fixed(r, run.b, sizeof run.b));
     DAFL_TRY(dafl_get_u32(r, &c->enrolment));
     DAFL_TRY(dafl_get_end(r));
     dafl_client_drop_setup(c);
-    c->in_run = true;
+    if (!dafl_client_knows(c, &run))
+        DAFL_TRY(dafl_client_join(c, &run));
     /* Without the keys that it sent it can only wait for a new enrolment. */
     c->state = DAFL_CLIENT_WAITING;
     return DAFL_OK;
@@ -25,8 +28,9 @@ static dafl_err recall_setup(dafl_client *c, dafl_reader *r)
     dafl_setup_ack ack;
     dafl_bytes keys;
     uint16_t t = 0;
+    dafl_run_id run;
 
-    DAFL_TRY(dafl_get_fixed(r, c->node.run.b, sizeof c->node.run.b));
+    DAFL_TRY(dafl_get_fixed(r, run.b, sizeof run.b));
     DAFL_TRY(dafl_get_u32(r, &c->enrolment));
     DAFL_TRY(dafl_get_u16(r, &t));
     DAFL_TRY(dafl_get_fixed(r, c->h_setup.b, sizeof c->h_setup.b));
@@ -37,7 +41,8 @@ static dafl_err recall_setup(dafl_client *c, dafl_reader *r)
         r, &keys, (uint64_t)dafl_members_count(&c->u1) * c->node.config->slots,
         DAFL_SLOT_KEYS_BYTES));
     DAFL_TRY(dafl_get_end(r));
-    if (c->u0.n != c->node.roster->n_clients ||
+    if (!c->in_run || memcmp(run.b, c->node.run.b, sizeof run.b) != 0 ||
+        c->u0.n != c->node.roster->n_clients ||
         !dafl_members_within(&c->u1, &c->u0) ||
         !dafl_members_has(&c->u1, c->node.index))
         return DAFL_ERR_PEER;
@@ -47,7 +52,6 @@ static dafl_err recall_setup(dafl_client *c, dafl_reader *r)
     DAFL_TRY(dafl_client_keep_keys(c, &c->u1, keys));
     ack.h_setup = c->h_setup;
     dafl_put_setup_ack(&c->ack, &ack);
-    c->in_run = true;
     c->state = DAFL_CLIENT_IDLE;
     return dafl_writer_done(&c->ack);
 }

@@ -81,7 +81,7 @@ dafl_fault dafl_client_on_invite(dafl_client *c, const dafl_envelope *m)
 
     if (dafl_get_invite(&invite, m->body) != DAFL_OK)
         return DAFL_E_FORMAT;
-    if (c->in_run && !ours)
+    if (!ours && dafl_client_knows(c, &m->run))
         return DAFL_E_REPLAY;
     if (!dafl_digest_equal(&invite.roster, &c->node.roster_hash) ||
         !dafl_digest_equal(&invite.config, &c->node.config_hash))
@@ -97,11 +97,20 @@ dafl_fault dafl_client_on_invite(dafl_client *c, const dafl_envelope *m)
     }
     if (ours && invite.enrolment < c->enrolment)
         return DAFL_E_REPLAY;
-    if (ours)
+    if (c->in_run)
         dafl_client_close(c, dafl_node_last_slot(&c->node, c->enrolment));
     dafl_client_drop_setup(c);
-    c->node.run = m->run;
-    c->in_run = true;
+    if (!ours) {
+        /* The server has begun another run: what we have of a model is of no
+         * use in it. */
+        dafl_fault fault = c->n_segments == 0
+                               ? DAFL_FAULT_NONE
+                               : c->method->rewind(c->method_self);
+        if (fault != DAFL_FAULT_NONE)
+            return fault;
+        if (dafl_client_join(c, &m->run) != DAFL_OK)
+            return dafl_client_broke(c, DAFL_ERR_NOMEM);
+    }
     c->enrolment = invite.enrolment;
     dafl_node_tell(&c->node, &(dafl_event){.kind = DAFL_EVENT_INVITE,
                                            .number = c->enrolment,

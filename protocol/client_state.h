@@ -32,14 +32,16 @@ struct dafl_client {
     /* the run */
     bool in_run;
     uint32_t enrolment;
+    dafl_run_id *runs; /* this one and all before it */
+    size_t n_runs;
 
     /* the setup */
     dafl_key *ek;        /* secret memory; NULL after SETUP */
     uint8_t *secrets;    /* secret memory: a record for each slot */
     size_t record_bytes; /* of one */
     dafl_members u0, u1;
-    dafl_peer *peers;     /* [client], from PEERS */
-    dafl_slot_keys *keys; /* [client * slots + i], from SETUP */
+    dafl_peer *peers;                /* [client], from PEERS */
+    dafl_slot_keys *keys;            /* [client * slots + i], from SETUP */
     dafl_writer enroll, shares, ack; /* bodies, for sending again */
     dafl_digest own_shares;          /* H of what we dealt */
     size_t t;
@@ -75,6 +77,11 @@ typedef dafl_fault dafl_client_handler(dafl_client *c, const dafl_envelope *m);
 dafl_client_handler dafl_client_on_invite, dafl_client_on_peers,
     dafl_client_on_setup, dafl_client_on_model, dafl_client_on_cast,
     dafl_client_on_surv, dafl_client_on_conf, dafl_client_on_result;
+
+/* Begin with a run: remember it and forget all that belonged to another. */
+DAFL_CHECK dafl_err dafl_client_join(dafl_client *c, const dafl_run_id *run);
+/* Whether a run is one of those it has been in. */
+bool dafl_client_knows(const dafl_client *c, const dafl_run_id *run);
 
 /* Note a fault of ours and go on as if nothing came. */
 dafl_fault dafl_client_broke(dafl_client *c, dafl_err err);

@@ -44,7 +44,8 @@ typedef struct {
      * same numbers, or a fault. */
     dafl_fault (*answer)(void *self, const dafl_question *q, int64_t *x,
                          size_t len);
-    /* Forget every segment: the client starts anew from segment 0. */
+    /* Forget every segment: the client starts anew from segment 0, in another
+     * run. */
     dafl_fault (*rewind)(void *self);
 } dafl_client_method;
 

@@ -257,9 +257,9 @@ static dafl_fault on_hello(dafl_server *s, const dafl_envelope *m)
     case DAFL_SERVER_REVEAL:
         /* One without keys that cannot have them any more waits for the next
          * enrolment. */
-        if (!dafl_members_has(&s->u1, m->sender) || !ours)
+        if (!dafl_members_has(&s->u1, m->sender))
             break;
-        if (hello.keys != s->enrolment + 1)
+        if (!ours || hello.keys != s->enrolment + 1)
             dafl_members_remove(&s->acked, m->sender);
         if (!dafl_members_has(&s->acked, m->sender))
             dafl_server_send_setup(s, m->sender);

@@ -24,7 +24,7 @@ typedef struct {
     uint64_t until;     /* when to give it up */
     dafl_digest dig;
     dafl_signature stmt_sig;
-    dafl_members holders; /* whose share of this dealer has come */
+    dafl_members holders;  /* whose share of this dealer has come */
     dafl_share *shares_of; /* [holder] */
 } dafl_seat;
 
@@ -97,7 +97,8 @@ uint16_t dafl_server_cell(const dafl_server *s, size_t client);
 uint16_t dafl_server_n_cells(const dafl_server *s);
 dafl_members dafl_server_cell_members(const dafl_server *s, uint16_t cell);
 
-/* Setup: begin an enrolment; begin another because one came to nothing; look whether a phase can end. */
+/* Setup: begin an enrolment; begin another because one came to nothing; look
+ * whether a phase can end. */
 void dafl_server_invite(dafl_server *s);
 void dafl_server_invite_again(dafl_server *s, dafl_fault fault);
 void dafl_server_setup_progress(dafl_server *s, bool late);
