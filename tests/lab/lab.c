@@ -209,7 +209,8 @@ lab *lab_new(const lab_scenario *scenario)
     lab_dice_derive(chances.b, sizeof chances.b, scenario->seed, "chances", 0);
     lab_dice_derive(l->inputs.b, sizeof l->inputs.b, scenario->seed, "inputs",
                     0);
-    lab_dice_derive(l->run.b, sizeof l->run.b, scenario->seed, "run", 0);
+    lab_dice_derive(l->run.b, sizeof l->run.b, scenario->seed, "run",
+                    scenario->run);
     dafl_draw_init(&l->draw, &chances, DAFL_STREAM_SIMULATION, 0);
     dafl_draw_init(&l->own, &chances, DAFL_STREAM_SIMULATION, 1);
     l->parties = lab_alloc(l->scenario.k + 1u, sizeof *l->parties);

@@ -81,7 +81,8 @@ typedef struct {
 
 typedef struct {
     uint64_t seed;
-    uint16_t k; /* clients */
+    uint32_t run; /* another number is another run of the same parties */
+    uint16_t k;   /* clients */
     /* Client u is in cell u / cell_size, those that are left over in the last
      * cell; or in cells[u], if there is a list (borrowed). */
     uint16_t cell_size;

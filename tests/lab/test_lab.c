@@ -56,6 +56,38 @@ static void spent_slots_are_followed_by_another_enrolment(void **state)
     lab_free(&l);
 }
 
+/* The next run of the same clients, with their journals; and the first one over
+ * again, which no client takes part in. */
+static void a_client_takes_part_in_every_run_once(void **state)
+{
+    lab_scenario s = lab_scenario_for(4, 1, seed);
+    lab_disk *disks[4];
+    lab *l = lab_new(&s);
+
+    (void)state;
+    lab_check_done(l);
+    for (int again = 0; again < 2; again++) {
+        for (uint16_t u = 0; u < s.k; u++)
+            disks[u] = lab_disk_copy(l, u);
+        lab_free(&l);
+        s.run = again == 0 ? 1 : 0;
+        l = lab_new(&s);
+        for (uint16_t u = 0; u < s.k; u++) {
+            lab_disk_put(l, u, disks[u]);
+            lab_disk_free(&disks[u]);
+        }
+        if (again == 0) {
+            lab_check_done(l);
+        } else {
+            assert_int_equal(lab_run(l), LAB_FAILED);
+            lab_check_invariants(l);
+            assert_int_equal(lab_sums(l, &(const lab_sum *){NULL}), 0);
+            assert_true(lab_count(l, 0, DAFL_EVENT_ERROR, DAFL_E_REPLAY) > 0);
+        }
+    }
+    lab_free(&l);
+}
+
 /* Without it its cell is out and the others are too few, however often they
  * enrol. */
 static void a_late_member_of_a_cell_is_waited_for(void **state)
@@ -313,6 +345,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_sum_over_everybody_is_exact),
         cmocka_unit_test(spent_slots_are_followed_by_another_enrolment),
+        cmocka_unit_test(a_client_takes_part_in_every_run_once),
         cmocka_unit_test(a_late_member_of_a_cell_is_waited_for),
         cmocka_unit_test(a_seed_replays_the_whole_run),
         cmocka_unit_test(a_client_that_keeps_its_answer_back_still_helps),
