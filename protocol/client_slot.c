@@ -75,7 +75,7 @@ static dafl_fault follow(dafl_client *c, dafl_model_msg *model)
             return dafl_client_broke(c, DAFL_ERR_NOMEM);
     }
     /* A server may not go back to an earlier question either. */
-    return c->n_segments == model->query + 1 ? DAFL_FAULT_NONE : DAFL_E_STATE;
+    return c->n_segments > model->query + 1 ? DAFL_E_STATE : DAFL_FAULT_NONE;
 }
 
 /* Zeros instead of the context: we keep our answer back. */
@@ -147,9 +147,12 @@ dafl_fault dafl_client_on_model(dafl_client *c, const dafl_envelope *m)
     c->slot = m->slot;
     c->state = DAFL_CLIENT_IDLE;
     fault = follow(c, &model);
-    if (fault == DAFL_E_STATE && c->n_segments <= model.query)
-        /* A gap: say what we have, the server sends the rest. */
+    if ((fault == DAFL_FAULT_NONE || fault == DAFL_E_STATE) &&
+        c->n_segments <= model.query) {
+        /* Not all yet: say what we have, the server sends the rest. */
         c->err = dafl_client_hello(c);
+        return fault;
+    }
     if (fault != DAFL_FAULT_NONE || c->err != DAFL_OK)
         return fault;
     c->question = (dafl_question){model.query, model.rank};

@@ -125,32 +125,48 @@ static bool choose_question(dafl_server *s)
     }
 }
 
+/* Segments from `first` on, as many as fit into a message. A client that needs
+ * more asks for them. */
+static void send_segments(dafl_server *s, uint32_t first,
+                          const dafl_members *to)
+{
+    /* A segment's own fields, and those of the message, are shorter. */
+    const uint64_t fields = 32;
+    uint32_t last = s->question.number;
+    uint64_t room = s->node.config->body_max - fields;
+    dafl_segment *segments = calloc(last - first + 1, sizeof *segments);
+    dafl_writer w = {0};
+    uint16_t n = 0;
+
+    if (segments == NULL) {
+        s->err = DAFL_ERR_NOMEM;
+        return;
+    }
+    for (uint32_t i = first; i <= last && n < UINT16_MAX; i++) {
+        const dafl_segment *segment = &s->chapters[i].segment;
+        if (n > 0 && segment->bytes.len + fields > room)
+            break;
+        room -= segment->bytes.len + fields < room ? segment->bytes.len + fields
+                                                   : room;
+        segments[n++] = *segment;
+    }
+    dafl_put_model(&w, last, s->question.rank, segments, n);
+    free(segments);
+    dafl_node_send(&s->node, DAFL_MSG_MODEL, s->slot, to, &w);
+}
+
 /* The segments that clients lack; one message for all who lack the same. */
 static void send_model(dafl_server *s, const dafl_members *to)
 {
     uint32_t last = s->question.number;
 
     for (uint32_t have = 0; have <= last + 1; have++) {
-        uint32_t first = have <= last ? have : last;
         dafl_members group = dafl_members_none(to->n);
-        dafl_segment *segments;
-        dafl_writer w = {0};
         for (size_t u = 0; u < to->n; u++)
             if (dafl_members_has(to, u) && s->seats[u].have == have)
                 dafl_members_add(&group, u);
-        if (dafl_members_count(&group) == 0)
-            continue;
-        segments = calloc(last - first + 1, sizeof *segments);
-        if (segments == NULL) {
-            s->err = DAFL_ERR_NOMEM;
-            return;
-        }
-        for (uint32_t i = first; i <= last; i++)
-            segments[i - first] = s->chapters[i].segment;
-        dafl_put_model(&w, last, s->question.rank, segments,
-                       (uint16_t)(last - first + 1));
-        free(segments);
-        dafl_node_send(&s->node, DAFL_MSG_MODEL, s->slot, &group, &w);
+        if (dafl_members_count(&group) > 0)
+            send_segments(s, have <= last ? have : last, &group);
     }
 }
 

@@ -91,12 +91,13 @@ typedef struct {
      * and the slots if they are 0: these the lab fills in. */
     dafl_config config;
     dafl_floor floor; /* of every client */
-    /* What to sum: NULL for the vectors of tests/lab/vectors.c; the next four
+    /* What to sum: NULL for the vectors of tests/lab/vectors.c; the next five
      * are theirs. */
     const lab_method *method;
     uint32_t questions;
-    uint32_t tail; /* numbers of an answer: k + tail + question % 3 */
-    bool ties;     /* ask odd questions from 3 on tied to the two before */
+    uint32_t tail;         /* numbers of an answer: k + tail + question % 3 */
+    uint32_t segment_more; /* 32-byte pieces of a segment beyond the first */
+    bool ties; /* ask odd questions from 3 on tied to the two before */
     /* Leave in `cohort` who is to answer, or NULL: everybody. */
     void (*choose)(void *ctx, const dafl_question *q, const dafl_roster *roster,
                    dafl_members *cohort);

@@ -56,6 +56,35 @@ static void spent_slots_are_followed_by_another_enrolment(void **state)
     lab_free(&l);
 }
 
+/* Segments of which only two fit into a message: who has missed many asks for
+ * the rest until it has all. */
+static void a_long_model_comes_in_several_messages(void **state)
+{
+    lab_scenario s = lab_scenario_for(5, 1, seed);
+    size_t at = 0, models = 0;
+    dafl_members all;
+    lab *l;
+
+    (void)state;
+    s.questions = 8;
+    s.segment_more = 200;
+    s.config.body_max = s.config.chunk = DAFL_CHUNK_MIN;
+    s.config.body_max += 8;
+    l = lab_new(&s);
+    assert_true(lab_run_to(l, DAFL_MSG_MODEL, 1));
+    lab_disconnect(l, 3);
+    assert_true(lab_run_to(l, DAFL_MSG_MODEL, 7));
+    lab_reconnect(l, 3);
+    lab_check_done(l);
+    all = lab_everybody(l);
+    lab_check_cohort(l, 7, &all);
+    while (lab_find(l, &at, LAB_DELIVERED, LAB_ANYBODY, 3, DAFL_MSG_MODEL,
+                    UINT32_MAX) != NULL)
+        models++;
+    assert_true(models >= 4);
+    lab_free(&l);
+}
+
 /* The next run of the same clients, with their journals; and the first one over
  * again, which no client takes part in. */
 static void a_client_takes_part_in_every_run_once(void **state)
@@ -345,6 +374,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_sum_over_everybody_is_exact),
         cmocka_unit_test(spent_slots_are_followed_by_another_enrolment),
+        cmocka_unit_test(a_long_model_comes_in_several_messages),
         cmocka_unit_test(a_client_takes_part_in_every_run_once),
         cmocka_unit_test(a_late_member_of_a_cell_is_waited_for),
         cmocka_unit_test(a_seed_replays_the_whole_run),

@@ -97,13 +97,19 @@ static void *new_site(lab *l, uint16_t client)
     return s;
 }
 
+/* The digest of the sums so far, as often as the scenario wants. */
+static size_t segment_len(const lab *l)
+{
+    return (size_t)(1 + l->scenario.segment_more) * DAFL_HASH_BYTES;
+}
+
 static dafl_fault site_follow(void *self, const dafl_segment *segment)
 {
     site *s = self;
 
     if (segment->query != s->followed || segment->kind != SEGMENT_KIND ||
         segment->layer != segment->query / 2 ||
-        segment->bytes.len != DAFL_HASH_BYTES)
+        segment->bytes.len != segment_len(s->lab))
         return DAFL_E_MODEL;
     s->followed++;
     return DAFL_FAULT_NONE;
@@ -199,7 +205,8 @@ static dafl_fault centre_segment(void *self, uint32_t number, dafl_segment *out,
                    (unsigned)number, (unsigned)s->answered);
     out->kind = SEGMENT_KIND;
     out->layer = (uint16_t)(number / 2);
-    dafl_put_fixed(bytes, s->chain.b, sizeof s->chain.b);
+    for (size_t at = 0; at < segment_len(s->lab); at += sizeof s->chain.b)
+        dafl_put_fixed(bytes, s->chain.b, sizeof s->chain.b);
     return DAFL_FAULT_NONE;
 }
 

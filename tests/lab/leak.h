@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The leakage checker: what a server that keeps everything, and the clients
+ * that collude with it, can compute of the inputs of the others.
+ *
+ * The attacker has every masked vector that reached the server, whenever and
+ * however much of it; every share of every REVEAL; and of the colluding clients
+ * all they have: their inputs, keys, and shares of everybody. From the shares
+ * follows which mask streams it can make itself: self_u from b_u, pair_uv from
+ * sk_u or sk_v. What it can compute are the integer combinations of vectors in
+ * which all other streams cancel.
+ *
+ *     leak *k = leak_new(l, &colluders, false);
+ *
+ *     leak_run(k);
+ *     assert_true(leak_is_sum(k, slot, &u3));
+ *     leak_free(&k);
+ *
+ * Streams belong to one slot, cohort and context, as each client was told them.
+ * So the combinations of a whole run are those of its slots, and combinations
+ * of these.
+ *
+ * Why this is exact: masks are added modulo 2^w, where not every nonzero number
+ * has an inverse. The elimination is done in integers and divides only by 1 and
+ * -1 (streams stand in two vectors at most, with opposite signs, so it can;
+ * otherwise it aborts). Then its result is right over the integers, the
+ * rationals and modulo anything. */
+#ifndef DAFL_TESTS_LAB_LEAK_H
+#define DAFL_TESTS_LAB_LEAK_H
+
+#include "tests/lab/lab.h"
+
+typedef struct leak leak;
+
+/* A masked vector as its client sent it. */
+typedef struct {
+    uint16_t client;
+    uint32_t slot, question;
+    dafl_members a; /* the cohort the client was told */
+    dafl_digest ctx2;
+    uint8_t *bytes;
+    size_t len;
+    bool reached; /* some of it: then the attacker is given all of it */
+} leak_upload;
+
+/* Watch a lab that has not run yet (borrowed). An attacker that taps the wire
+ * has what was sent, also if it never reached the server. */
+leak *leak_new(lab *l, const dafl_members *colluders, bool taps);
+void leak_free(leak **k);
+
+/* Take in what has happened; to be called after every step of the lab. (Colluders
+ * forget what is old: what was not taken in time is gone.) */
+void leak_watch(leak *k);
+/* lab_run, watching all the time. */
+lab_outcome leak_run(leak *k);
+
+/* All vectors the attacker has, in the order they were sent. */
+size_t leak_uploads(const leak *k);
+const leak_upload *leak_upload_at(const leak *k, size_t i);
+/* Of a client in a slot the first one, or NULL. */
+const leak_upload *leak_upload_of(const leak *k, uint16_t client,
+                                  uint32_t slot);
+/* The highest slot of which it has any. */
+uint32_t leak_last_slot(const leak *k);
+
+/* How many independent combinations of the honest clients' vectors of a slot
+ * the attacker can take the masks off. */
+size_t leak_dim(leak *k, uint32_t slot);
+/* They are exactly the multiples of one: the sum over the honest ones of u3
+ * (nothing, if there is none). */
+bool leak_is_sum(leak *k, uint32_t slot, const dafl_members *u3);
+/* In each of them the honest members of a cell count alike. */
+bool leak_is_of_cells(leak *k, uint32_t slot);
+/* The same of all slots, and so of everything that can be computed from a run
+ * by combining them. */
+bool leak_run_is_of_cells(leak *k);
+
+/* Whether the numbers are really there: for each of the combinations the
+ * streams that the attacker knows are made from what it has, taken off the bytes
+ * as they were sent, and what remains compared with the combination of the
+ * inputs (lab_answer). Also false when a secret that it has enough shares of is
+ * not the one that was enrolled. */
+bool leak_is_real(leak *k, uint32_t slot);
+
+/* Take the streams the attacker knows off one vector: out[0 .. n) is what is
+ * left of its first n words, mod 2^w. Returns how many streams remain: none, and
+ * it is the input. */
+size_t leak_strip(leak *k, const leak_upload *upload, uint64_t *out, size_t n);
+/* Whether the attacker knows this client's b, its sk of a slot. */
+bool leak_knows_b(leak *k, uint16_t client, uint32_t slot);
+bool leak_knows_sk(leak *k, uint16_t client, uint32_t slot);
+
+#endif
