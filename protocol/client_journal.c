@@ -15,6 +15,8 @@ static dafl_err recall_enrolled(dafl_client *c, dafl_reader *r)
     DAFL_TRY(dafl_get_fixed(r, run.b, sizeof run.b));
     DAFL_TRY(dafl_get_u32(r, &c->enrolment));
     DAFL_TRY(dafl_get_end(r));
+    if (c->enrolment >= DAFL_ENROLMENTS_MAX)
+        return DAFL_ERR_PEER;
     dafl_client_drop_setup(c);
     if (!dafl_client_knows(c, &run))
         DAFL_TRY(dafl_client_join(c, &run));
@@ -41,7 +43,8 @@ static dafl_err recall_setup(dafl_client *c, dafl_reader *r)
         r, &keys, (uint64_t)dafl_members_count(&c->u1) * c->node.config->slots,
         DAFL_SLOT_KEYS_BYTES));
     DAFL_TRY(dafl_get_end(r));
-    if (!c->in_run || memcmp(run.b, c->node.run.b, sizeof run.b) != 0 ||
+    if (c->enrolment >= DAFL_ENROLMENTS_MAX || !c->in_run ||
+        memcmp(run.b, c->node.run.b, sizeof run.b) != 0 ||
         c->u0.n != c->node.roster->n_clients ||
         !dafl_members_within(&c->u1, &c->u0) ||
         !dafl_members_has(&c->u1, c->node.index))
@@ -78,6 +81,8 @@ static dafl_err recall_sign(dafl_client *c, dafl_reader *r)
 static dafl_err recall_closed(dafl_client *c, dafl_reader *r)
 {
     DAFL_TRY(dafl_get_u32(r, &c->closed));
+    if (c->closed > dafl_node_last_slot(&c->node, DAFL_ENROLMENTS_MAX - 1))
+        return DAFL_ERR_PEER;
     return dafl_get_end(r);
 }
 
@@ -107,7 +112,7 @@ dafl_err dafl_client_recall(dafl_client *c, dafl_bytes record)
 dafl_err dafl_client_recall_secret(dafl_client *c, uint32_t slot,
                                    dafl_bytes record)
 {
-    if (c->state != DAFL_CLIENT_IDLE ||
+    if (c->state != DAFL_CLIENT_IDLE || slot <= c->closed ||
         slot < dafl_node_first_slot(&c->node, c->enrolment) ||
         slot > dafl_node_last_slot(&c->node, c->enrolment))
         return DAFL_OK; /* of another enrolment: of no use any more */

@@ -7,9 +7,6 @@
 #include "lib/secret.h"
 #include "protocol/client_state.h"
 
-/* Re-enrolments of one run; keeps slot numbers within 32 bits. */
-#define ENROLMENTS_MAX 65536
-
 static void resend(dafl_client *c, dafl_msg_type type, const dafl_writer *body)
 {
     dafl_writer w = {0};
@@ -86,7 +83,7 @@ dafl_fault dafl_client_on_invite(dafl_client *c, const dafl_envelope *m)
     if (!dafl_digest_equal(&invite.roster, &c->node.roster_hash) ||
         !dafl_digest_equal(&invite.config, &c->node.config_hash))
         return DAFL_E_POLICY;
-    if (invite.enrolment >= ENROLMENTS_MAX)
+    if (invite.enrolment >= DAFL_ENROLMENTS_MAX)
         return DAFL_E_FORMAT;
     if (ours && invite.enrolment == c->enrolment) {
         /* The server has not got our keys; it never gets other ones. */
@@ -110,6 +107,7 @@ dafl_fault dafl_client_on_invite(dafl_client *c, const dafl_envelope *m)
             return fault;
         if (dafl_client_join(c, &m->run) != DAFL_OK)
             return dafl_client_broke(c, DAFL_ERR_NOMEM);
+        c->node.heard[m->sender] = m->seq;
     }
     c->enrolment = invite.enrolment;
     dafl_node_tell(&c->node, &(dafl_event){.kind = DAFL_EVENT_INVITE,

@@ -106,6 +106,7 @@ dafl_fault dafl_node_open(dafl_node *n, dafl_envelope *m, dafl_bytes message)
 {
     bool client = n->roster->parties[n->index].role == DAFL_ROLE_CLIENT;
     const dafl_party *sender;
+    bool ours;
     dafl_fault fault = dafl_get_envelope(m, message, n->config->body_max);
 
     if (fault != DAFL_FAULT_NONE)
@@ -115,9 +116,13 @@ dafl_fault dafl_node_open(dafl_node *n, dafl_envelope *m, dafl_bytes message)
     sender = &n->roster->parties[m->sender];
     if (sender->role != (client ? DAFL_ROLE_SERVER : DAFL_ROLE_CLIENT))
         return DAFL_E_AUTH;
-    if (m->type != DAFL_MSG_INVITE && m->type != DAFL_MSG_HELLO &&
-        memcmp(m->run.b, n->run.b, sizeof m->run.b) != 0)
+    ours = memcmp(m->run.b, n->run.b, sizeof m->run.b) == 0;
+    if (!ours && m->type != DAFL_MSG_INVITE && m->type != DAFL_MSG_HELLO)
         return DAFL_E_REPLAY;
+    /* Another run of the server counts from its own beginning; whoever joins
+     * it goes on from there. */
+    if (!ours && m->type == DAFL_MSG_INVITE)
+        return dafl_envelope_check(m, sender->id.sign_pk);
     if (m->seq <= n->heard[m->sender])
         return DAFL_E_REPLAY;
     fault = dafl_envelope_check(m, sender->id.sign_pk);

@@ -47,6 +47,9 @@ void dafl_node_error(dafl_node *n, uint32_t slot, uint16_t peer,
  * left to the receiver. */
 dafl_fault dafl_node_open(dafl_node *n, dafl_envelope *m, dafl_bytes message);
 
+/* Re-enrolments of one run; keeps slot numbers within 32 bits. */
+#define DAFL_ENROLMENTS_MAX 65536
+
 /* Slots are numbered from 1 over the whole run; an enrolment prepares
  * config->slots of them. */
 uint32_t dafl_node_first_slot(const dafl_node *n, uint32_t enrolment);

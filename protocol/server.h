@@ -59,7 +59,8 @@ DAFL_CHECK dafl_err dafl_server_new(dafl_server **out,
 void dafl_server_free(dafl_server **server);
 
 /* After a restart, before dafl_server_start: every journal record in order. The
- * method must be as new: it is given the recorded sums again. */
+ * method must be as new: it is given the recorded sums again. DAFL_ERR_INPUT
+ * for one that is malformed or out of place. */
 DAFL_CHECK dafl_err dafl_server_recall(dafl_server *s, dafl_bytes record);
 
 DAFL_CHECK dafl_err dafl_server_start(dafl_server *s, uint64_t now);

@@ -13,6 +13,8 @@ static dafl_err recall_invited(dafl_server *s, dafl_reader *r)
     DAFL_TRY(dafl_get_fixed(r, s->node.run.b, sizeof s->node.run.b));
     DAFL_TRY(dafl_get_u32(r, &s->enrolment));
     DAFL_TRY(dafl_get_end(r));
+    if (s->enrolment >= DAFL_ENROLMENTS_MAX)
+        return DAFL_ERR_PEER;
     s->stands = false;
     s->stats.enrolments++;
     return DAFL_OK;
@@ -34,7 +36,8 @@ static dafl_err recall_setup(dafl_server *s, dafl_reader *r)
                             (uint64_t)dafl_members_count(&s->u1) * slots,
                             DAFL_SLOT_KEYS_BYTES));
     DAFL_TRY(dafl_get_end(r));
-    if (s->u0.n != s->node.roster->n_clients ||
+    if (s->enrolment >= DAFL_ENROLMENTS_MAX ||
+        s->u0.n != s->node.roster->n_clients ||
         !dafl_members_within(&s->u1, &s->u0))
         return DAFL_ERR_PEER;
     for (size_t u = 0; u < s->u1.n; u++) {
@@ -63,6 +66,9 @@ static dafl_err recall_slot(dafl_server *s, dafl_reader *r)
     DAFL_TRY(dafl_get_u32(r, &q.number));
     DAFL_TRY(dafl_get_u32(r, &q.rank));
     DAFL_TRY(dafl_get_end(r));
+    if (s->slot < dafl_node_first_slot(&s->node, s->enrolment) ||
+        s->slot > dafl_node_last_slot(&s->node, s->enrolment))
+        return DAFL_ERR_PEER;
     s->stands = true;
     s->plain = true; /* unless its sum follows */
     s->stats.slots++;
@@ -84,6 +90,8 @@ static dafl_err recall_sum(dafl_server *s, dafl_reader *r)
     DAFL_TRY(dafl_get_u32(r, &s->question.rank));
     DAFL_TRY(dafl_get_members(r, &u3));
     DAFL_TRY(dafl_get_members(r, &signers));
+    if (s->question.number > s->n_chapters)
+        return DAFL_ERR_PEER;
     DAFL_TRY(dafl_server_chapter(s, s->question.number));
     if (s->method->shape(s->method_self, &s->question, &s->shape) !=
         DAFL_FAULT_NONE)

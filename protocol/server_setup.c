@@ -93,7 +93,7 @@ dafl_fault dafl_server_on_enroll(dafl_server *s, const dafl_envelope *m)
             return DAFL_E_BAD_KEY;
     }
     seat->peer = (dafl_peer){m->sender, got.ek, got.hk, got.sig};
-    seat->unopened = 0;
+    seat->unopened = dafl_members_none(n->roster->n_clients);
     dafl_members_add(&s->enrolled, m->sender);
     dafl_node_tell(&s->node, &(dafl_event){.kind = DAFL_EVENT_ENROLL,
                                            .number = s->enrolment,
@@ -313,8 +313,8 @@ dafl_fault dafl_server_on_ack(dafl_server *s, const dafl_envelope *m)
     }
     dafl_members_add(&s->acked, m->sender);
     for (size_t u = 0; u < s->u1.n; u++)
-        if (dafl_members_has(&ack.failed, u))
-            s->seats[u].unopened++;
+        if (u != m->sender && dafl_members_has(&ack.failed, u))
+            dafl_members_add(&s->seats[u].unopened, m->sender);
     if (dafl_members_equal(&s->acked, &s->u1))
         dafl_server_drop_shares(s);
     /* In a slot already: this one can still help in it. */
@@ -331,7 +331,7 @@ static void close_acking(dafl_server *s)
     s->usable = s->u1;
     for (uint16_t u = 0; u < s->u1.n; u++)
         if (dafl_members_has(&s->u1, u) &&
-            others - s->seats[u].unopened < s->t) {
+            others - dafl_members_count(&s->seats[u].unopened) < s->t) {
             dafl_node_error(&s->node, 0, u, DAFL_E_UNRECOVERABLE);
             dafl_server_bar(s, u);
         }

@@ -16,7 +16,7 @@ typedef struct {
     dafl_writer shares;   /* its packets, until everybody has them */
     dafl_digest h_shares;
     dafl_signature shares_sig;
-    size_t unopened; /* holders that could not open its packet */
+    dafl_members unopened; /* holders that could not open its packet */
     /* the model */
     uint32_t have; /* segments */
     /* the slot */

@@ -390,23 +390,16 @@ static void op_lose(fm_world *w, dafl_reader *r)
     fm_boot(w, p);
 }
 
-/* A message of long ago comes to a party; from 128 on by the other way. */
+/* A message of long ago comes by some link. */
 static void op_replay(fm_world *w, dafl_reader *r)
 {
     uint8_t which = next(r);
     place p = next_link(w, r);
     size_t n = w->n_past < FM_PAST ? w->n_past : FM_PAST;
-    fm_link *l = &w->links[p.way][p.client];
 
     if (n == 0)
         return;
-    fm_post(w, p.way, p.client, copy_mail(&w->past[which % n]));
-    /* Before all others. */
-    for (size_t i = l->n - 1; i > 0; i--) {
-        fm_mail swap = l->mails[i];
-        l->mails[i] = l->mails[i - 1];
-        l->mails[i - 1] = swap;
-    }
+    fm_post_first(w, p.way, p.client, copy_mail(&w->past[which % n]));
     fm_deliver(w, p.way, p.client, p.client);
 }
 
@@ -423,6 +416,12 @@ static void op_refuse(fm_world *w, dafl_reader *r)
         p->refuses = faults[what % 4];
 }
 
+static void op_another_run(fm_world *w, dafl_reader *r)
+{
+    (void)r;
+    fm_another_run(w);
+}
+
 static void op_finish(fm_world *w, dafl_reader *r)
 {
     (void)r;
@@ -434,7 +433,7 @@ static operation *const operations[] = {
     op_run,    op_hold,    op_deliver, op_drop,   op_twice,  op_astray,
     op_mutate, op_flip,    op_say,     op_lie,    op_lie_to, op_cheat,
     op_clock,  op_timeout, op_lost,    op_hello,  op_crash,  op_boot,
-    op_feed,   op_lose,    op_replay,  op_refuse, op_finish,
+    op_feed,   op_lose,    op_replay,  op_refuse, op_finish, op_another_run,
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

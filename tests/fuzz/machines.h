@@ -8,7 +8,7 @@
 #include "protocol/envelope.h"
 #include "protocol/server.h"
 
-#define FM_K_MAX 5
+#define FM_K_MAX 6
 #define FM_QUESTIONS 3
 #define FM_SCENARIOS 5
 #define FM_MAILS 48 /* on a link; more push the oldest out */
@@ -18,14 +18,15 @@
 
 typedef struct {
     uint16_t k;
-    uint32_t tail; /* numbers in the first answer */
-    bool ties;     /* question 2 can be tied to 0 and 1 */
-    bool pick;     /* question 1 is asked of all but one client */
+    uint32_t tail;  /* numbers in the first answer */
+    size_t segment; /* bytes */
+    bool ties;      /* question 2 can be tied to 0 and 1 */
+    bool pick;      /* question 1 is asked of all but one client */
     dafl_config config;
     dafl_floor floor;
     dafl_roster roster;
     dafl_secret_identity ids[FM_K_MAX + 1]; /* the server's last */
-    dafl_run_id run;
+    dafl_run_id run;                        /* the first */
 } fm_rules;
 
 const fm_rules *fm_rules_of(unsigned scenario);
@@ -100,6 +101,7 @@ typedef struct {
 
 typedef struct fm_world {
     const fm_rules *rules;
+    dafl_run_id run;
     fm_party parties[FM_K_MAX + 1];
     fm_link links[2][FM_K_MAX];
     fm_mail past[FM_PAST];
@@ -145,9 +147,13 @@ void fm_drop(fm_world *w, fm_way way, uint16_t client);
  * and what is behind them. False when there was nothing to deliver. */
 bool fm_pump(fm_world *w, size_t n, uint8_t hold);
 void fm_post(fm_world *w, fm_way way, uint16_t client, fm_mail mail);
+/* Before all that are on their way. */
+void fm_post_first(fm_world *w, fm_way way, uint16_t client, fm_mail mail);
 void fm_tick(fm_world *w, uint64_t now);
 void fm_lost(fm_world *w, uint16_t client);
 void fm_hello(fm_world *w, uint16_t client);
+/* The server forgets everything and begins anew. */
+void fm_another_run(fm_world *w);
 /* Everybody up and every message delivered, until the run is over. */
 void fm_finish(fm_world *w);
 
@@ -155,7 +161,7 @@ void fm_finish(fm_world *w);
 
 /* Signed by whoever it names as its sender (of the roster). */
 fm_mail fm_seal(const fm_world *w, const dafl_envelope *m);
-/* A forged message on its way, of this run. */
+/* A forged message of this run, delivered next. */
 void fm_say(fm_world *w, fm_way way, uint16_t client, uint8_t type,
             uint32_t slot, dafl_bytes body);
 /* A body of the type that a client might believe; arguments choose it. */
@@ -176,6 +182,7 @@ void fm_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Say what is broken, and abort. */
 _Noreturn void fm_broken(const char *claim, unsigned party, unsigned slot);
 void fm_claim_sent(fm_world *w, fm_party *p, const dafl_effect *e);
+void fm_claim_cohort(const fm_world *w, const fm_party *p, const dafl_event *e);
 void fm_claim_conf(fm_world *w, uint16_t client, const dafl_envelope *m);
 void fm_claims_drop(fm_world *w);
 

@@ -76,6 +76,13 @@ void fm_claim_conf(fm_world *w, uint16_t client, const dafl_envelope *m)
     speech_of(w, client, m)->conf = true;
 }
 
+void fm_claim_cohort(const fm_world *w, const fm_party *p, const dafl_event *e)
+{
+    if (dafl_policy_cohort(&w->rules->config.policy, &w->rules->roster, &e->set,
+                           &e->set) != DAFL_FAULT_NONE)
+        fm_broken("cohorts are whole cells and m clients", p->index, e->slot);
+}
+
 /* What is said once in a slot, or the same again. */
 static void same(dafl_digest *first, const fm_speech *s, dafl_bytes body,
                  const char *claim)

@@ -29,18 +29,18 @@ uint8_t *fm_copy(const void *bytes, size_t len)
 /* ---- the rules ---- */
 
 /* Who plays: with cells and without, chunks and ties, every ring width, masks
- * and (the last) none. */
+ * and (the last) none; six clients so that a wrong share can be corrected. */
 static const struct {
-    uint16_t k, cell, c, m, n_min;
+    uint16_t k, cell, c, m, n_min, tries;
     uint32_t slots, tail;
     unsigned w;
     bool ties, pick, plain;
 } scenarios[FM_SCENARIOS] = {
-    {4, 1, 0, 2, 3, 4, 2, 32, true, false, false},
-    {4, 2, 0, 2, 2, 3, 1, 40, true, false, false},
-    {3, 3, 1, 3, 3, 2, 3, 48, true, false, false},
-    {5, 1, 1, 3, 4, 2, 2400, 56, false, true, false},
-    {3, 1, 0, 2, 2, 2, 1, 64, false, false, true},
+    {4, 1, 0, 2, 3, 0, 5, 2, 32, true, false, false},
+    {4, 2, 0, 2, 2, 1, 4, 1, 40, true, false, false},
+    {3, 3, 1, 3, 3, 1, 3, 3, 48, true, false, false},
+    {6, 1, 0, 2, 4, 0, 3, 2048, 64, false, true, false},
+    {3, 1, 0, 2, 2, 1, 3, 1, 56, false, false, true},
 };
 
 static void make_rules(fm_rules *r, unsigned scenario)
@@ -54,6 +54,8 @@ static void make_rules(fm_rules *r, unsigned scenario)
     r->tail = scenarios[scenario].tail;
     r->ties = scenarios[scenario].ties;
     r->pick = scenarios[scenario].pick;
+    /* Without masks a model takes more than one message. */
+    r->segment = scenarios[scenario].plain ? 6000 : 8;
     r->floor = (dafl_floor){.any_cohort = true, .plain = true};
     memset(r->run.b, 0x52, sizeof r->run.b);
     for (uint16_t i = 0; i <= r->k; i++) {
@@ -79,11 +81,11 @@ static void make_rules(fm_rules *r, unsigned scenario)
     c->contract = (dafl_contract){.exact = true, .s = 1, .q = 1, .n_max = 64};
     c->contract.w = scenarios[scenario].w;
     c->want = 1000;
-    c->tries = 1;
+    c->tries = scenarios[scenario].tries;
     c->retries = 2;
     c->slots = scenarios[scenario].slots;
     c->chunk = DAFL_CHUNK_MIN;
-    c->body_max = (uint64_t)1 << 17;
+    c->body_max = c->chunk + 64;
     (void)snprintf(c->method, sizeof c->method, "fuzz");
 }
 

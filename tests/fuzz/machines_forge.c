@@ -25,13 +25,13 @@ void fm_say(fm_world *w, fm_way way, uint16_t client, uint8_t type,
 {
     fm_mail mail = fm_seal(
         w, &(dafl_envelope){.type = type,
-                            .run = w->rules->run,
+                            .run = w->run,
                             .slot = slot,
                             .sender = way == FM_UP ? client : w->rules->k,
                             .body = body});
 
     mail.forged = true;
-    fm_post(w, way, client, mail);
+    fm_post_first(w, way, client, mail);
 }
 
 static dafl_members members(const fm_world *w, uint8_t bits)
@@ -232,7 +232,7 @@ static void cheat_enroll(fm_world *w, uint16_t from, uint8_t how, uint8_t at)
     enroll.keys = dafl_writer_bytes(&keys);
     enroll.ek.b[0] = how == 3 ? 0 : 9;
     dafl_context_keys(&enroll.hk, enroll.keys);
-    dafl_context_enroll(&d, &w->rules->run, from, &enroll.ek, &enroll.hk);
+    dafl_context_enroll(&d, &w->run, from, &enroll.ek, &enroll.hk);
     dafl_sign(&enroll.sig, &d, id);
     dafl_put_enroll(&body, &enroll);
     fm_say(w, FM_UP, from, DAFL_MSG_ENROLL, 0, dafl_writer_bytes(&body));
@@ -257,7 +257,7 @@ static void cheat_shares(fm_world *w, uint16_t from, uint8_t to, uint8_t fill)
             packets[n++] = (dafl_addressed){u, {packet, len}};
     dafl_put_shares(&body, packets, n, (uint32_t)len);
     dafl_context_shares(&h, dafl_writer_bytes(&body));
-    dafl_context_dealt(&dealt, &w->rules->run, from, &h);
+    dafl_context_dealt(&dealt, &w->run, from, &h);
     dafl_sign(&sig, &dealt, &w->rules->ids[from]);
     dafl_put_shares_sig(&body, &sig);
     fm_say(w, FM_UP, from, DAFL_MSG_SHARES, 0, dafl_writer_bytes(&body));
@@ -293,12 +293,12 @@ static void cheat_upload(fm_world *w, uint16_t from, uint8_t len, uint8_t fill)
     dafl_end_msg end = {.len = len};
 
     memset(bytes, fill, sizeof bytes);
-    dafl_put_upload(&body, &(dafl_upload){0, {bytes, len}});
-    fm_say(w, FM_UP, from, DAFL_MSG_UPLOAD, slot, dafl_writer_bytes(&body));
-    dafl_writer_clear(&body);
     dafl_context_upload(&end.dig, &w->ctx2, from, (dafl_bytes){bytes, len});
     dafl_put_end(&body, &end);
     fm_say(w, FM_UP, from, DAFL_MSG_END, slot, dafl_writer_bytes(&body));
+    dafl_writer_clear(&body);
+    dafl_put_upload(&body, &(dafl_upload){0, {bytes, len}});
+    fm_say(w, FM_UP, from, DAFL_MSG_UPLOAD, slot, dafl_writer_bytes(&body));
     dafl_writer_drop(&body);
 }
 

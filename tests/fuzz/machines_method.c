@@ -7,7 +7,6 @@
 #include "tests/fuzz/machines.h"
 
 #define SEGMENT_KIND 3
-#define SEGMENT_BYTES 8
 
 static size_t length(const fm_rules *r, uint32_t question)
 {
@@ -51,7 +50,8 @@ static dafl_fault site_follow(void *self, const dafl_segment *segment)
 
     if (segment->query != s->followed)
         fm_broken("segments come once and in order", s->client, segment->slot);
-    if (segment->kind != SEGMENT_KIND || segment->bytes.len != SEGMENT_BYTES)
+    if (segment->kind != SEGMENT_KIND ||
+        segment->bytes.len != s->world->rules->segment)
         return DAFL_E_MODEL;
     s->followed++;
     return DAFL_FAULT_NONE;
@@ -120,6 +120,8 @@ static dafl_fault centre_segment(void *self, uint32_t n, dafl_segment *out,
     out->kind = SEGMENT_KIND;
     out->layer = (uint16_t)n;
     dafl_put_u64(bytes, s->chain);
+    for (size_t i = 8; i < s->world->rules->segment; i++)
+        dafl_put_u8(bytes, (uint8_t)i);
     return DAFL_FAULT_NONE;
 }
 

@@ -36,6 +36,15 @@ void fm_post(fm_world *w, fm_way way, uint16_t client, fm_mail mail)
     l->mails[l->n++] = mail;
 }
 
+void fm_post_first(fm_world *w, fm_way way, uint16_t client, fm_mail mail)
+{
+    fm_link *l = &w->links[way][client];
+
+    fm_post(w, way, client, mail);
+    memmove(l->mails + 1, l->mails, (l->n - 1) * sizeof l->mails[0]);
+    l->mails[0] = mail;
+}
+
 /* What is gone can come again. */
 static void remember(fm_world *w, fm_mail mail)
 {
@@ -125,6 +134,9 @@ static void carry_out(fm_world *w, fm_party *p, const dafl_effect *e)
             fm_broken("events are known", p->index, e->slot);
         if (p->server != NULL && e->event.kind == DAFL_EVENT_CAST)
             w->ctx2 = e->event.digest;
+        if (!p->fed && (e->event.kind == DAFL_EVENT_CAST ||
+                        e->event.kind == DAFL_EVENT_SIGN))
+            fm_claim_cohort(w, p, &e->event);
         break;
     }
 }
@@ -185,7 +197,7 @@ static dafl_err make(fm_world *w, fm_party *p)
                              .self = &r->ids[p->index],
                              .method = &fm_server_method,
                              .method_self = &p->centre,
-                             .run = r->run};
+                             .run = w->run};
 
     p->site = (fm_site){.world = w, .client = p->index};
     p->centre = (fm_centre){.world = w};
@@ -355,6 +367,18 @@ void fm_hello(fm_world *w, uint16_t client)
         work(w, p, dafl_client_hello(p->client));
 }
 
+void fm_another_run(fm_world *w)
+{
+    fm_party *s = fm_server(w);
+
+    fm_halt(s);
+    fm_disk_drop(&s->disk);
+    s->fed = false;
+    s->seq = 0;
+    w->run.b[0]++;
+    fm_boot(w, s);
+}
+
 /* Attempts at all questions, each with as many phases that time out. */
 #define ROUNDS_MAX 150
 
@@ -394,15 +418,16 @@ static void begin(fm_world *w, unsigned scenario)
 {
     memset(w, 0, sizeof *w);
     w->rules = fm_rules_of(scenario);
+    w->run = w->rules->run;
     w->now = 1000;
-    w->deliveries = 250;
+    w->deliveries = 320;
     for (uint16_t i = 0; i <= w->rules->k; i++) {
         w->parties[i].index = i;
         w->parties[i].crash_in = SIZE_MAX;
     }
 }
 
-/* The disks when all have acknowledged the setup and before the first slot. */
+/* The disks when the first slot has been opened, and nobody knows it yet. */
 static const fm_disk *disks_after_setup(unsigned scenario)
 {
     static fm_disk disks[FM_SCENARIOS][FM_K_MAX + 1];
@@ -421,11 +446,6 @@ static const fm_disk *disks_after_setup(unsigned scenario)
     for (uint16_t i = 0; i <= w.rules->k; i++)
         fm_disk_copy(&of[i], &w.parties[i].disk);
     fm_close(&w);
-    /* It has opened a slot: forget that. */
-    of = disks[scenario];
-    for (uint16_t k = fm_rules_of(scenario)->k;
-         of[k].journal.items[of[k].journal.n - 1].ptr[0] == DAFL_RECORD_SLOT;)
-        fm_blocks_remove(&of[k].journal, of[k].journal.n - 1);
     return of;
 }
 

@@ -177,8 +177,8 @@ def message_files():
 class Program:
     """A program for fuzz_machines.c: its operations in their order there, each a method that appends it."""
     OPERATIONS = ("run hold deliver drop twice astray mutate flip say lie lie_to cheat clock timeout lost hello crash boot "
-                  "feed lose replay refuse finish").split()
-    CLIENTS = (4, 4, 3, 5, 3)
+                  "feed lose replay refuse finish another_run").split()
+    CLIENTS = (4, 4, 3, 6, 3)
 
     def __init__(self, scenario, setup=False):
         self.k = self.server = self.CLIENTS[scenario]
@@ -217,13 +217,13 @@ def machine_files():
         return Program(scenario, setup)
 
     for scenario in range(5):
-        yield f"full_{scenario}", program(scenario).finish()
         yield f"setup_{scenario}", program(scenario, True).finish()
+    yield "full_0", program(0).finish()
+    yield "full_3", program(3).finish()
     # Messages that do not come, or come wrong.
     yield "drop_enroll", program(0, True).hold(enroll).drop(1).timeout().finish()
     yield "drop_shares", program(0, True).hold(shares).drop(2).timeout().finish()
     yield "drop_ack", program(0, True).hold(ack).drop(0).timeout().hello(0).finish()
-    yield "drop_ready", program(1).hold(ready).drop(0).timeout().finish()
     yield "drop_end", program(0).hold(end).drop(3).timeout().finish()
     yield "drop_sign", program(0).hold(sign).drop(0).drop(1).timeout().finish()
     yield "drop_reveal", program(0).hold(reveal).drop(0).drop(1).drop(2).timeout().finish()
@@ -235,7 +235,7 @@ def machine_files():
     yield "setup_astray", p.hold(setup).astray(p.down(0), 1).astray(p.down(1), 0).finish()
     yield "replay", program(0).hold(conf).replay(3, 0).replay(9, 5).crash(0, 0).replay(5, 4).replay(1, 4).finish()
     # Restarts.
-    for name, held in (("model", model), ("cast", cast), ("sign", sign), ("conf", conf)):
+    for name, held in (("cast", cast), ("sign", sign), ("conf", conf)):
         yield f"restart_client_{name}", program(0).hold(held).crash(0, 0).crash(1, 0).finish()
     yield "restart_client_setup", program(0, True).hold(peers).crash(0, 0).hold(setup).crash(1, 0).finish()
     yield "restart_server_setup", program(0, True).hold(shares).crash(4, 0).finish()
@@ -245,16 +245,27 @@ def machine_files():
     yield "crash_effects", p.hold(cast).crash(0, 2).crash(1, 1).all_down(1).hold(surv).crash(2, 1).all_down(1).finish()
     yield "stay_down", program(0).hold(upload).crash(1, down).lost(1).hold(sign).boot(1).finish()
     yield "server_down", program(2).hold(sign).crash(3, down).run(9).boot(3).finish()
+    yield "another_run", program(2).hold(surv).another_run().finish()
+    yield "run_after_run", program(2).finish().another_run().crash(0, 0).crash(1, 0).crash(2, 0).hold(end).replay(2, 0).finish()
     yield "lose_vault", program(0).hold(surv).lose(0, 1).finish()
     # What the method refuses.
     yield "refuse_answer", program(0).refuse(1, 1).hold(result).refuse(1, 0).refuse(2, 2).finish()
     yield "refuse_sum", program(2).refuse(3, 3).finish()
     # A server that lies.
+    yield "two_casts", program(0).hold(cast).lie(0, lie_cast, 0, 7, 0).lie(1, lie_cast, 0, 1, 0).finish()
+    yield "split_cell", program(1).hold(cast).lie(0, lie_cast, 0, 7, 0).hold(surv).lie(2, lie_surv, 0, 15, 7).finish()
     p = program(0)
-    yield "two_casts", p.hold(cast).drop(p.down(0)).lie(0, lie_cast, 0, 7, 0).finish()
+    yield "two_survs", (p.hold(surv).lie_to(3, lie_surv, 0, 15, 7).deliver(p.down(0)).deliver(p.down(1)).drop(p.down(0))
+                        .drop(p.down(1)).hold(conf).lie_to(15, lie_conf, 0, 15, 0).finish())
+    yield "thin_quorum", program(0).hold(conf).lie(0, lie_conf, 0, 3, 0).lie(1, lie_conf, 0, 6, 0).lie(2, lie_conf, 0, 16, 0).finish()
     p = program(0)
-    yield "two_survs", (p.hold(surv).lie_to(3, lie_surv, 0, 15, 7).lie_to(12, lie_surv, 0, 15, 15).run(7)
-                        .lie_to(15, lie_conf, 0, 15, 0).lie_to(3, lie_conf, 0, 3, 0).finish())
+    yield "other_tie", (p.hold(cast).all_down(1).hold(cast).all_down(1).hold(cast).lie(0, lie_cast, 0, 7, 0).hold(surv)
+                        .lie(1, lie_surv, 0, 15, 7).finish())
+    p = program(0)
+    yield "unknown_tie", (p.hold(cast).all_down(1).hold(cast).all_down(1).hold(model).lie(0, lie_model, 0, 2, 128 + 8 + 7)
+                          .deliver(p.down(0)).lie(0, lie_cast, 0, 15, 0).finish())
+    yield "second_upload", program(0).hold(end).crash(0, 0).hold(cast).lie(0, lie_cast, 0, 7, 0).finish()
+    yield "second_statement", program(0).hold(sign).crash(0, 0).hold(surv).lie(0, lie_surv, 0, 15, 7).finish()
     p = program(3, True)
     yield "two_setups", (p.hold(peers).lie_to(15, lie_peers, 128, 15, 0).run(9).lie_to(15, lie_setup, 128, 15, 1).run(9)
                          .finish())
@@ -266,22 +277,37 @@ def machine_files():
     p = program(0)
     yield "say", p.say(p.down(0), cast - 1, 0, b"\x04\0\x0f").say(0, ready - 1, 0, bytes(32)).clock(200).finish()
     # Clients that cheat.
-    yield "wrong_share", program(3).hold(reveal).mutate(0, 0, 4, 1).mutate(1, 1, 40, 0).finish()
-    yield "cheat_keys", program(0, True).hold(enroll).cheat(0, cheat_enroll, 0, 1).drop(0).cheat(1, cheat_enroll, 2, 2).finish()
+    yield "wrong_share", program(3).hold(reveal).mutate(0, 0, 6, 1).finish()
+    yield "wrong_shares", program(3).hold(reveal).mutate(0, 0, 6, 1).mutate(1, 0, 6, 1).mutate(5, 1, 8, 3).finish()
+    yield "cheat_keys", program(0, True).hold(enroll).cheat(0, cheat_enroll, 0, 1).cheat(1, cheat_enroll, 2, 2).finish()
     yield "cheat_shares", program(0, True).hold(shares).drop(0).cheat(0, cheat_shares, 15, 1).finish()
-    yield "cheat_ack", program(0, True).hold(ack).cheat(0, cheat_ack, 8, 0).cheat(1, cheat_ack, 8, 0).finish()
-    yield "cheat_upload", program(0).hold(upload).cheat(0, cheat_upload, 12, 5).drop(0).drop(0).finish()
+    yield "cheat_ack", program(0, True).hold(ack).cheat(0, cheat_ack, 8, 0).mutate(1, 0, 0, 1).finish()
+    yield "barred", (program(0, True).hold(ack).cheat(0, cheat_ack, 8, 0).cheat(1, cheat_ack, 8, 0).hold(upload)
+                     .crash(4, 0).finish().hello(0))
+    yield "cheat_upload", program(0).hold(upload).drop(0).drop(0).cheat(0, cheat_upload, 12, 5).finish()
     yield "cheat_reveal", program(0).hold(reveal).drop(0).cheat(0, cheat_reveal, 14, 0).finish()
     # Disks that their owners did not write.
     yield "feed_raw", program(0).feed(0, 0, 1, 0, b"\x06" + u32(2)).feed(4, 0, 0, 0, b"\x01" + u32(7)).finish()
     yield "feed_patched", program(1).feed(0, 1, 2, 21, b"\x09").feed(4, 1, 2, 40, b"\x01").finish()
-    yield "feed_less", program(0).hold(surv).feed(0, 2, 4, 0, b"").feed(1, 7, 1, 0, b"").feed(4, 4, 3, 5, b"").finish()
+    yield "feed_less", program(0).hold(surv).feed(0, 2, 4, 0, b"").feed(1, 7, 1, 0, b"").feed(2, 6, 1, 3, b"abc").finish()
     yield "feed_twice", program(0).hold(result).feed(4, 3, 4, 0, b"").feed(2, 3, 3, 0, b"").finish()
-    yield "feed_vault", program(0).feed(0, 5, 2, 0, bytes(64)).feed(1, 6, 1, 3, b"abc").finish()
 
+
+# Programs that found something once.
+FOUND = (
+    ("erase_after_closed", bytes.fromhex("0001100204100001020416")),
+    ("closed_beyond_slots", bytes.fromhex("0012000003000506ffffffff")),
+    ("sum_too_early", bytes.fromhex("00120400ff001f0a01000000050000000000000004000f04000f000000000000000000000000")),
+    ("unopened_by_all", bytes.fromhex("800106060002ff01060102ff01060202ff01060302ff0116")),
+    ("stands_before_setup", bytes.fromhex("800104020002010202100401020316")),
+    ("another_run", bytes.fromhex("02010c1716")),
+    ("unopened_told_twice", bytes.fromhex("8001060b0002080002000800108028000000000000000000000000000000000000000000000000000000000000"
+        "0000000000000000000002000b0002080002000800108028000000000000000000000000000000000000000000"
+        "0000000000000000000000000000000000000002000b00020800020016")),
+)
 
 for folder, files in (("npy", npy_files()), ("safetensors", st_files()), ("messages", message_files()),
-                      ("machines", ((name, p.code) for name, p in machine_files()))):
+                      ("machines", (*((name, p.code) for name, p in machine_files()), *FOUND))):
     (CORPUS / folder).mkdir(parents=True, exist_ok=True)
     for name, content in files:
         assert len(content) < 1024, name
