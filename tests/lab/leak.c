@@ -421,8 +421,7 @@ static bool rebuild(leak *k, const slot_view *v, const setup *s, uint32_t slot,
     for (size_t h = 0; h < k->n; h++)
         if (of[h].have[kind] && dafl_members_has(&s->u0, h)) {
             shares[n] = of[h].share[kind];
-            places[n++] =
-                dafl_shamir_place(own, dafl_members_rank(&s->u0, h));
+            places[n++] = dafl_shamir_place(own, dafl_members_rank(&s->u0, h));
         }
     if (n < s->t)
         return false;

@@ -21,9 +21,9 @@
  *
  * Why this is exact: masks are added modulo 2^w, where not every nonzero number
  * has an inverse. The elimination is done in integers and divides only by 1 and
- * -1 (streams stand in two vectors at most, with opposite signs, so it can;
- * otherwise it aborts). Then its result is right over the integers, the
- * rationals and modulo anything. */
+ * -1. It can: a stream stands in two vectors, with opposite signs, or in copies
+ * of them if a slot is used twice; otherwise it aborts. So its result is right
+ * over the integers, the rationals and modulo anything. */
 #ifndef DAFL_TESTS_LAB_LEAK_H
 #define DAFL_TESTS_LAB_LEAK_H
 
@@ -42,21 +42,22 @@ typedef struct {
     bool reached; /* some of it: then the attacker is given all of it */
 } leak_upload;
 
-/* Watch a lab that has not run yet (borrowed). An attacker that taps the wire
- * has what was sent, also if it never reached the server. */
+/* Watch a lab (borrowed), from its beginning if anybody colludes. An attacker
+ * that taps the wire has what was sent, also if it never reached the server. */
 leak *leak_new(lab *l, const dafl_members *colluders, bool taps);
 void leak_free(leak **k);
 
-/* Take in what has happened; to be called after every step of the lab. (Colluders
- * forget what is old: what was not taken in time is gone.) */
+/* Take in what has happened; to be called after every step of the lab.
+ * (Colluders forget what is old: what was not taken in time is gone.) */
 void leak_watch(leak *k);
 /* lab_run, watching all the time. */
 lab_outcome leak_run(leak *k);
 
-/* All vectors the attacker has, in the order they were sent. */
+/* All vectors in the order they were sent; those that reached the attacker are
+ * marked. */
 size_t leak_uploads(const leak *k);
 const leak_upload *leak_upload_at(const leak *k, size_t i);
-/* Of a client in a slot the first one, or NULL. */
+/* Of a client in a slot the first one that did, or NULL. */
 const leak_upload *leak_upload_of(const leak *k, uint16_t client,
                                   uint32_t slot);
 /* The highest slot of which it has any. */
@@ -75,15 +76,15 @@ bool leak_is_of_cells(leak *k, uint32_t slot);
 bool leak_run_is_of_cells(leak *k);
 
 /* Whether the numbers are really there: for each of the combinations the
- * streams that the attacker knows are made from what it has, taken off the bytes
- * as they were sent, and what remains compared with the combination of the
- * inputs (lab_answer). Also false when a secret that it has enough shares of is
- * not the one that was enrolled. */
+ * streams that the attacker knows are made from what it has, taken off the
+ * bytes as they were sent, and what remains compared with the combination of
+ * the inputs (lab_answer). Also false when a secret that it has enough shares
+ * of is not the one that was enrolled. */
 bool leak_is_real(leak *k, uint32_t slot);
 
 /* Take the streams the attacker knows off one vector: out[0 .. n) is what is
- * left of its first n words, mod 2^w. Returns how many streams remain: none, and
- * it is the input. */
+ * left of its first n words, mod 2^w. Returns how many streams remain: none,
+ * and it is the input. */
 size_t leak_strip(leak *k, const leak_upload *upload, uint64_t *out, size_t n);
 /* Whether the attacker knows this client's b, its sk of a slot. */
 bool leak_knows_b(leak *k, uint16_t client, uint32_t slot);

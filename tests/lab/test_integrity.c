@@ -62,7 +62,8 @@ static void table_open(uint16_t k, size_t len)
     table.questions = 1;
     table.x = calloc(k * len, sizeof *table.x);
     table.sum = calloc(len, sizeof *table.sum);
-    assert_true(table.x != NULL && table.sum != NULL);
+    assert_non_null(table.x);
+    assert_non_null(table.sum);
 }
 
 static void table_close(void)
@@ -352,11 +353,14 @@ static bool tear_uploads(lab *l, lab_letter *m, void *ctx)
 #define CHUNKS 3
 #define TORN 4 /* the client */
 
-static lab *torn_lab(uint16_t k, uint16_t cell_size)
+static lab *torn_lab(uint16_t k, uint16_t cell_size, uint32_t questions)
 {
     lab_scenario s = scenario(k, cell_size);
 
+    s.questions = questions;
     lab_scenario_chunks(&s, CHUNKS);
+    /* Else chunks of one attempt may complete another. */
+    s.net.latency_min = s.net.latency_max = 1;
     s.intercept = tear_uploads;
     return lab_new(&s);
 }
@@ -379,7 +383,7 @@ static void cut_off(uint16_t k, uint16_t cell_size, unsigned chunks, bool mid)
     dafl_members left, all;
 
     torn_start(mid ? CHUNK_SHORT : WHOLE, TORN, chunks - 1, 1);
-    l = torn_lab(k, cell_size);
+    l = torn_lab(k, cell_size, 3);
     left = without_cell(l, TORN);
     all = lab_everybody(l);
     assert_true(lab_run_to(l, DAFL_MSG_CAST, 0));
@@ -430,7 +434,7 @@ static void a_damaged_upload_is_not_added(void **state)
             if (swap && chunk + 1 == CHUNKS)
                 continue;
             torn_start(tears[i].tear, TORN, chunk, UINT_MAX);
-            l = torn_lab(i % 2 == 0 ? 5 : 9, i % 2 == 0 ? 1 : 3);
+            l = torn_lab(i % 2 == 0 ? 5 : 9, i % 2 == 0 ? 1 : 3, 1);
             left = without_cell(l, TORN);
             lab_check_done(l);
             lab_check_cohort(l, 0, &left);
@@ -439,7 +443,7 @@ static void a_damaged_upload_is_not_added(void **state)
             assert_true(blamed(l,
                                tears[i].tear == RAW_SHORT ? DAFL_NOBODY : TORN,
                                tears[i].fault) > 0);
-            assert_int_equal(blamed(l, TORN, DAFL_E_TIMEOUT), 1);
+            assert_true(blamed(l, TORN, DAFL_E_TIMEOUT) > 0);
             lab_free(&l);
         }
 }
@@ -453,11 +457,11 @@ static void a_damaged_upload_sent_again_counts_once(void **state)
             dafl_members all;
             lab *l;
             torn_start(tears[i].tear, TORN, chunk, 1);
-            l = torn_lab(i % 2 == 1 ? 5 : 9, i % 2 == 1 ? 1 : 3);
+            l = torn_lab(i % 2 == 1 ? 5 : 9, i % 2 == 1 ? 1 : 3, 1);
             all = lab_everybody(l);
             lab_check_done(l);
             lab_check_cohort(l, 0, &all);
-            assert_int_equal(dafl_server_stat(lab_server(l)).slots, 3);
+            assert_int_equal(dafl_server_stat(lab_server(l)).slots, 1);
             lab_free(&l);
         }
 }
@@ -671,6 +675,7 @@ typedef struct {
     size_t n_lies; /* holders that lie, */
     bool behind;   /* behind those whose shares are enough */
     uint8_t byte;
+    uint32_t questions;
 } lie;
 
 static lab *lying_lab(const lie *how, bool wrong_sums_expected)
@@ -679,7 +684,8 @@ static lab *lying_lab(const lie *how, bool wrong_sums_expected)
     lab *l;
 
     lab_scenario_collude(&s, how->c);
-    s.questions = 2;
+    s.questions = how->questions;
+    s.config.slots = 3;
     s.intercept = lie_about_shares;
     s.wrong_sums_expected = wrong_sums_expected;
     l = lab_new(&s);
@@ -719,11 +725,12 @@ static void wrong_shares_are_corrected_and_their_senders_named(void **state)
             lie how = {.k = committees[i].k,
                        .c = committees[i].c,
                        .gone = (byte + i) % 2 == 0,
-                       .byte = byte};
+                       .byte = byte,
+                       .questions = 1};
             dafl_members left;
             lab *l;
-            /* Every byte of b and sk of the smallest, some of the others. */
-            if (i > 1 && byte % 8 != 0)
+            /* All bytes for the smallest, some for the others. */
+            if (i > 0 && byte % 8 != 0)
                 continue;
             how.n_lies = 1 + byte % correctable(how.k, how.c);
             l = lying_lab(&how, false);
@@ -733,9 +740,12 @@ static void wrong_shares_are_corrected_and_their_senders_named(void **state)
             lab_check_done(l);
             lab_check_cohort(l, 0, &left);
             assert_int_equal(dafl_server_stat(lab_server(l)).failed, 0);
+            /* X25519 overlooks some bits of the first and the last byte of a
+             * key: with those changed it is the same key. */
             for (uint16_t u = 0; u < how.k; u++)
-                assert_int_equal(blamed(l, u, DAFL_E_FORGED),
-                                 dafl_members_has(&lies.liars, u));
+                if (!how.gone || (byte > 0 && byte < 31))
+                    assert_int_equal(blamed(l, u, DAFL_E_FORGED),
+                                     dafl_members_has(&lies.liars, u));
             lab_free(&l);
         }
 }
@@ -745,10 +755,13 @@ static void a_wrong_share_that_is_not_needed_changes_nothing(void **state)
 {
     (void)state;
     for (int gone = 0; gone <= 1; gone++) {
-        lie how = {.k = 7, .c = 1, .gone = gone == 1, .n_lies = 1};
-        lab *l;
-        how.behind = true;
-        l = lying_lab(&how, false);
+        lie how = {.k = 7,
+                   .c = 1,
+                   .gone = gone == 1,
+                   .n_lies = 1,
+                   .behind = true,
+                   .questions = 1};
+        lab *l = lying_lab(&how, false);
         lab_check_done(l);
         assert_int_equal(dafl_server_stat(lab_server(l)).failed, 0);
         lab_free(&l);
@@ -765,7 +778,8 @@ too_many_wrong_shares_give_no_sum_and_the_next_slot_does(void **state)
             lie how = {.k = committees[i].k,
                        .c = committees[i].c,
                        .gone = gone == 1,
-                       .byte = (uint8_t)random_size(0, 31)};
+                       .byte = (uint8_t)random_size(1, 30),
+                       .questions = 2};
             dafl_members left;
             lab *l;
             how.n_lies = correctable(how.k, how.c) + 1;
@@ -788,7 +802,12 @@ static void without_the_comparison_a_wrong_sum_is_taken(void **state)
     (void)state;
     dafl_weakened = DAFL_WEAK_COMMITMENT;
     for (int gone = 0; gone <= 1; gone++) {
-        lie how = {.k = 7, .c = 1, .gone = gone == 1, .n_lies = 1};
+        lie how = {.k = 7,
+                   .c = 1,
+                   .gone = gone == 1,
+                   .n_lies = 1,
+                   .byte = (uint8_t)random_size(1, 30),
+                   .questions = 1};
         lab *l = lying_lab(&how, true);
         assert_int_equal(lab_run(l), LAB_DONE);
         assert_int_equal(lab_wrong_sums(l), 1);
@@ -936,14 +955,14 @@ static void leave_at_random(uint16_t k, uint16_t cell_size, uint32_t questions,
 static void sums_over_12_clients_that_come_and_go_are_exact(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < 30; i++)
+    for (size_t i = 0; i < 8; i++)
         leave_at_random(12, i % 2 == 0 ? 1 : 3, 4, random_size(10, 30));
 }
 
 static void sums_over_100_clients_that_come_and_go_are_exact(void **state)
 {
     (void)state;
-    leave_at_random(100, 1, 2, random_size(10, 30));
+    leave_at_random(100, 1, 1, random_size(10, 30));
 }
 
 static void sums_over_250_clients_that_come_and_go_are_exact(void **state)
@@ -1205,6 +1224,7 @@ static void the_model_does_not_depend_on_who_has_which_rows(void **state)
     static const uint16_t sizes[] = {3, 7, 100};
 
     (void)state;
+    school.p.layers = 1;
     for (size_t i = 0; i < COUNT(sizes); i++) {
         lab *l = school_lab(sizes[i], 1);
         plot all = {school.rows, ROWS};
@@ -1227,10 +1247,15 @@ static void a_cell_with_a_gap_costs_its_rows_and_nothing_else(void **state)
     (void)state;
     for (uint32_t q = 1; q <= 4; q++)
         for (int p = LAB_AT_CAST; p < LAB_PHASES; p++) {
-            lab *l = school_lab(9, 3);
-            dafl_members all = lab_everybody(l), left = without_cell(l, 4);
-            dafl_model *plain;
             uint32_t gram = q <= 3 ? 3 : 5;
+            dafl_members all, left;
+            dafl_model *plain;
+            lab *l;
+            if (!try_all && (q == 1 || q == 4) && p != LAB_AT_CAST)
+                continue;
+            l = school_lab(9, 3);
+            all = lab_everybody(l);
+            left = without_cell(l, 4);
             lab_leave(l, 4, q, (lab_phase)p, LAB_NEXT_SLOT);
             lab_check_done(l);
             /* An increment is not for the others alone: asked again, in full,
@@ -1266,6 +1291,26 @@ static void without_a_gap_increments_are_asked(void **state)
 
 /* ---- */
 
+#define SCHOOL(f) cmocka_unit_test_setup_teardown(f, school_open, school_close)
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(an_upload_cut_off_is_not_added),
+    cmocka_unit_test(a_damaged_upload_is_not_added),
+    cmocka_unit_test(a_damaged_upload_sent_again_counts_once),
+    cmocka_unit_test(a_second_end_is_recorded_and_not_counted),
+    cmocka_unit_test(wrong_shares_are_corrected_and_their_senders_named),
+    cmocka_unit_test(a_wrong_share_that_is_not_needed_changes_nothing),
+    cmocka_unit_test(too_many_wrong_shares_give_no_sum_and_the_next_slot_does),
+    cmocka_unit_test(sums_that_could_wrap_are_refused_by_every_machine),
+    cmocka_unit_test(the_largest_sums_that_are_allowed_are_exact),
+    cmocka_unit_test(sums_over_12_clients_that_come_and_go_are_exact),
+    cmocka_unit_test(sums_over_100_clients_that_come_and_go_are_exact),
+    cmocka_unit_test(sums_over_250_clients_that_come_and_go_are_exact),
+    SCHOOL(the_model_does_not_depend_on_who_has_which_rows),
+    SCHOOL(a_cell_with_a_gap_costs_its_rows_and_nothing_else),
+    SCHOOL(without_a_gap_increments_are_asked),
+};
+
 #ifdef DAFL_WEAKEN
 static int strengthen(void **state)
 {
@@ -1274,36 +1319,24 @@ static int strengthen(void **state)
     return 0;
 }
 #define CONTROL(f) cmocka_unit_test_teardown(f, strengthen)
+
+static const struct CMUnitTest controls[] = {
+    CONTROL(without_the_check_of_end_a_torn_upload_is_added),
+    CONTROL(without_the_first_end_rule_an_upload_counts_twice),
+    CONTROL(without_the_comparison_a_wrong_sum_is_taken),
+};
 #endif
-#define SCHOOL(f) cmocka_unit_test_setup_teardown(f, school_open, school_close)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-#ifdef DAFL_WEAKEN
-        CONTROL(without_the_check_of_end_a_torn_upload_is_added),
-        CONTROL(without_the_first_end_rule_an_upload_counts_twice),
-        CONTROL(without_the_comparison_a_wrong_sum_is_taken),
-#endif
-        cmocka_unit_test(an_upload_cut_off_is_not_added),
-        cmocka_unit_test(a_damaged_upload_is_not_added),
-        cmocka_unit_test(a_damaged_upload_sent_again_counts_once),
-        cmocka_unit_test(a_second_end_is_recorded_and_not_counted),
-        cmocka_unit_test(wrong_shares_are_corrected_and_their_senders_named),
-        cmocka_unit_test(a_wrong_share_that_is_not_needed_changes_nothing),
-        cmocka_unit_test(
-            too_many_wrong_shares_give_no_sum_and_the_next_slot_does),
-        cmocka_unit_test(sums_that_could_wrap_are_refused_by_every_machine),
-        cmocka_unit_test(the_largest_sums_that_are_allowed_are_exact),
-        cmocka_unit_test(sums_over_12_clients_that_come_and_go_are_exact),
-        cmocka_unit_test(sums_over_100_clients_that_come_and_go_are_exact),
-        cmocka_unit_test(sums_over_250_clients_that_come_and_go_are_exact),
-        SCHOOL(the_model_does_not_depend_on_who_has_which_rows),
-        SCHOOL(a_cell_with_a_gap_costs_its_rows_and_nothing_else),
-        SCHOOL(without_a_gap_increments_are_asked),
-    };
-
     try_all = argc > 1 && strcmp(argv[1], "all") == 0;
     check_seed();
+#ifdef DAFL_WEAKEN
+    /* The cases themselves are those of the other program. */
+    if (cmocka_run_group_tests(controls, NULL, NULL) != 0)
+        return 1;
+    if (!try_all)
+        return 0;
+#endif
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
