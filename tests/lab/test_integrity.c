@@ -407,7 +407,7 @@ static void an_upload_cut_off_is_not_added(void **state)
     for (unsigned chunks = 0; chunks <= CHUNKS; chunks++)
         for (int mid = 0; mid <= (chunks > 0); mid++) {
             cut_off(5, 1, chunks, mid == 1);
-            cut_off(9, 3, chunks, mid == 1);
+            cut_off(6, 3, chunks, mid == 1);
         }
 }
 
@@ -434,7 +434,7 @@ static void a_damaged_upload_is_not_added(void **state)
             if (swap && chunk + 1 == CHUNKS)
                 continue;
             torn_start(tears[i].tear, TORN, chunk, UINT_MAX);
-            l = torn_lab(i % 2 == 0 ? 5 : 9, i % 2 == 0 ? 1 : 3, 1);
+            l = torn_lab(i % 2 == 0 ? 5 : 6, i % 2 == 0 ? 1 : 3, 1);
             left = without_cell(l, TORN);
             lab_check_done(l);
             lab_check_cohort(l, 0, &left);
@@ -457,7 +457,7 @@ static void a_damaged_upload_sent_again_counts_once(void **state)
             dafl_members all;
             lab *l;
             torn_start(tears[i].tear, TORN, chunk, 1);
-            l = torn_lab(i % 2 == 1 ? 5 : 9, i % 2 == 1 ? 1 : 3, 1);
+            l = torn_lab(i % 2 == 1 ? 5 : 6, i % 2 == 1 ? 1 : 3, 1);
             all = lab_everybody(l);
             lab_check_done(l);
             lab_check_cohort(l, 0, &all);
