@@ -227,6 +227,7 @@ typedef struct {
 } dafl_reveal;
 void dafl_put_reveal(dafl_writer *w, const dafl_revealed *items, uint16_t n);
 DAFL_CHECK dafl_err dafl_get_reveal(dafl_reveal *m, dafl_bytes body);
+/* A copy: wipe it. */
 dafl_revealed dafl_reveal_at(const dafl_reveal *m, size_t i);
 
 typedef struct {

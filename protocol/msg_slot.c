@@ -235,15 +235,18 @@ dafl_err dafl_get_reveal(dafl_reveal *m, dafl_bytes body)
     dafl_reveal got;
     dafl_revealed one;
     uint32_t least = 0;
+    dafl_err err = DAFL_OK;
 
     DAFL_TRY(dafl_get_u16(&r, &got.n));
     DAFL_TRY(dafl_get_items(&r, &got.list, got.n, REVEALED_BYTES));
     DAFL_TRY(dafl_get_end(&r));
     items = dafl_read(got.list);
-    for (size_t i = 0; i < got.n; i++)
-        DAFL_TRY(get_revealed(&items, &one, &least));
-    *m = got;
-    return DAFL_OK;
+    for (size_t i = 0; i < got.n && err == DAFL_OK; i++)
+        err = get_revealed(&items, &one, &least);
+    sodium_memzero(&one, sizeof one);
+    if (err == DAFL_OK)
+        *m = got;
+    return err;
 }
 
 dafl_revealed dafl_reveal_at(const dafl_reveal *m, size_t i)

@@ -112,8 +112,10 @@ void dafl_server_free(dafl_server **server)
 
 void dafl_server_enter(dafl_server *s, dafl_server_state state, dafl_wait wait)
 {
+    uint64_t ms = s->node.config->wait[wait];
+
     s->state = state;
-    s->deadline = s->now + s->node.config->wait[wait];
+    s->deadline = s->now < UINT64_MAX - ms ? s->now + ms : UINT64_MAX - 1;
 }
 
 dafl_fault dafl_server_broke(dafl_server *s, dafl_err err)

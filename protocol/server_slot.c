@@ -615,9 +615,11 @@ dafl_fault dafl_server_on_reveal(dafl_server *s, const dafl_envelope *m)
         return DAFL_E_STATE;
     for (size_t i = 0; i < reveal.n; i++) {
         dafl_revealed r = dafl_reveal_at(&reveal, i);
-        if (r.dealer == m->sender || r.dealer >= k ||
-            (unsigned)r.kind !=
-                (unsigned)dafl_rule_reveal(&s->a, &s->u3, r.dealer))
+        bool fits = r.dealer != m->sender && r.dealer < k &&
+                    (unsigned)r.kind ==
+                        (unsigned)dafl_rule_reveal(&s->a, &s->u3, r.dealer);
+        dafl_wipe(&r, sizeof r);
+        if (!fits)
             return DAFL_E_FORMAT;
     }
     for (size_t i = 0; i < reveal.n; i++) {
@@ -625,10 +627,13 @@ dafl_fault dafl_server_on_reveal(dafl_server *s, const dafl_envelope *m)
         dafl_seat *dealer = &s->seats[r.dealer];
         if (dealer->shares_of == NULL)
             dealer->shares_of = dafl_secret_alloc(k, sizeof r.share);
+        if (dealer->shares_of != NULL) {
+            dealer->shares_of[m->sender] = r.share;
+            dafl_members_add(&dealer->holders, m->sender);
+        }
+        dafl_wipe(&r, sizeof r);
         if (dealer->shares_of == NULL)
             return dafl_server_broke(s, DAFL_ERR_NOMEM);
-        dealer->shares_of[m->sender] = r.share;
-        dafl_members_add(&dealer->holders, m->sender);
     }
     dafl_members_add(&s->revealed, m->sender);
     return DAFL_FAULT_NONE;
