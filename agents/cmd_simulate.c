@@ -405,9 +405,12 @@ static void print_security(const simulation *sim)
            "%u enrolment%s.\n",
            st.slots, st.failed, sim->full, sim->increments, all->dropouts,
            st.rebuilt, st.enrolments, st.enrolments == 1 ? "" : "s");
-    printf("The server saw masked uploads and opened %u sums of whole cells, "
-           "nothing else.\n",
-           st.answered);
+    printf("The server saw masked uploads and opened %u sums %s, nothing "
+           "else.\n",
+           st.answered,
+           secure_policy(federation_secure(sim->fed))->g == 1
+               ? "over many clients"
+               : "of whole cells");
 }
 
 static void print_summary(const simulation *sim)
