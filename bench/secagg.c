@@ -235,10 +235,11 @@ typedef struct {
     letter *in;
     size_t n_in, room_in;
     letter *out;
-    size_t n_out, room_out;
+    size_t n_out, room_out, given; /* of these, to the server already */
     bool connected, drops;
     double cast_s, slot_s;       /* time for CAST, for all of the slot */
     double up_bytes, down_bytes; /* in the slot */
+    double upload_bytes;         /* of UPLOAD and END */
 } client;
 
 typedef struct {
@@ -251,7 +252,7 @@ typedef struct {
     double setup_s;
     uint32_t slot; /* from 0 */
     struct {
-        double client_ms, cast_ms, server_ms, up, down;
+        double client_ms, cast_ms, server_ms, up, down, upload;
         size_t dropped;
     } result[SLOTS];
 } bench;
@@ -347,12 +348,14 @@ static void work(void *ctx, unsigned worker, size_t i)
 static void close_slot(bench *b, const report *r)
 {
     double n = (double)b->n, up = 0, down = 0, cast = 0, all = 0, lasting = 0;
+    double upload = 0;
 
     if (b->slot >= SLOTS)
         return;
     for (size_t i = 0; i < b->n; i++) {
         client *c = &b->clients[i];
         up += c->up_bytes;
+        upload += c->upload_bytes;
         down += c->down_bytes;
         b->result[b->slot].dropped += c->drops;
         if (!c->drops) {
@@ -360,13 +363,15 @@ static void close_slot(bench *b, const report *r)
             all += c->slot_s;
             lasting++;
         }
-        c->up_bytes = c->down_bytes = c->cast_s = c->slot_s = 0;
+        c->up_bytes = c->down_bytes = c->upload_bytes = 0;
+        c->cast_s = c->slot_s = 0;
         c->drops = false;
     }
     b->result[b->slot].client_ms = 1e3 * all / lasting;
     b->result[b->slot].cast_ms = 1e3 * cast / lasting;
     b->result[b->slot].server_ms = 1e3 * (r->busy_s - b->model_s);
     b->result[b->slot].up = up / lasting;
+    b->result[b->slot].upload = upload / lasting;
     b->result[b->slot].down = down / n;
     b->slot++;
 }
@@ -433,22 +438,39 @@ static void listen_to_server(bench *b)
         }
 }
 
-/* Hand the server what one client has sent, or tell it that it is gone. */
-static void deliver(bench *b, client *c, bool was_connected)
+/* One message of a client to the server. */
+static void deliver(bench *b, client *c, const letter *l)
 {
-    for (size_t k = 0; k < c->n_out; k++) {
-        if (c->connected) {
-            c->up_bytes += (double)c->out[k].len;
-            put(b->fd, MESSAGE, 0, c->out[k].bytes, c->out[k].len);
-            listen_to_server(b);
+    dafl_msg_type type = type_of(l);
+
+    if (!c->connected)
+        return;
+    c->up_bytes += (double)l->len;
+    if (type == DAFL_MSG_UPLOAD || type == DAFL_MSG_END)
+        c->upload_bytes += (double)l->len;
+    put(b->fd, MESSAGE, 0, l->bytes, l->len);
+    listen_to_server(b);
+}
+
+/* Everything that clients have sent, a message of each in turn, so that their
+ * uploads arrive side by side. */
+static void deliver_all(bench *b)
+{
+    bool any = true;
+
+    while (any) {
+        any = false;
+        for (size_t i = 0; i < b->n; i++) {
+            client *c = &b->clients[i];
+            if (c->given == c->n_out)
+                continue;
+            deliver(b, c, &c->out[c->given]);
+            free(c->out[c->given++].bytes);
+            any = true;
         }
-        free(c->out[k].bytes);
     }
-    c->n_out = 0;
-    if (was_connected && !c->connected) {
-        put(b->fd, LOST, (uint32_t)c->number, NULL, 0);
-        listen_to_server(b);
-    }
+    for (size_t i = 0; i < b->n; i++)
+        b->clients[i].n_out = b->clients[i].given = 0;
 }
 
 static void run(bench *b)
@@ -463,8 +485,12 @@ static void run(bench *b)
             was[i] = b->clients[i].connected;
         }
         dafl_pool_run(b->pool, b->n, work, b);
+        deliver_all(b);
         for (size_t i = 0; i < b->n; i++)
-            deliver(b, &b->clients[i], was[i]);
+            if (was[i] && !b->clients[i].connected) {
+                put(b->fd, LOST, (uint32_t)i, NULL, 0);
+                listen_to_server(b);
+            }
         if (!any) {
             put(b->fd, TICK, 0, NULL, 0);
             listen_to_server(b);
@@ -523,21 +549,22 @@ static json_t *show(const bench *b, size_t numbers, unsigned w, bool json)
                 : (b->result[i].server_ms - b->result[0].server_ms) / dropped;
         (void)json_array_append_new(
             rows,
-            json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "dropouts",
-                      shares[i], "client_ms", b->result[i].client_ms,
-                      "masking_ms", b->result[i].cast_ms, "server_ms",
-                      b->result[i].server_ms, "server_ms_per_dropout", each,
-                      "client_up_bytes", b->result[i].up, "client_down_bytes",
-                      b->result[i].down, "up_over_plain",
-                      b->result[i].up / plain));
+            json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
+                      "dropouts", shares[i], "client_ms",
+                      b->result[i].client_ms, "masking_ms",
+                      b->result[i].cast_ms, "server_ms", b->result[i].server_ms,
+                      "server_ms_per_dropout", each, "client_up_bytes",
+                      b->result[i].up, "client_down_bytes", b->result[i].down,
+                      "up_over_plain", b->result[i].up / plain,
+                      "upload_over_plain", b->result[i].upload / plain));
         if (!json)
-            printf(
-                "%7zu %8zu %5.0f%% %10.0f %10.0f %10.0f %12.1f %10.3f %10.0f "
-                "%8.0f\n",
-                b->n, numbers, 100 * shares[i], b->result[i].client_ms,
-                b->result[i].cast_ms, b->result[i].server_ms, each,
-                b->result[i].up / plain, b->result[i].down / 1e3,
-                b->server.peak_mb);
+            printf("%7zu %8zu %5.0f%% %10.0f %10.0f %10.0f %12.1f %9.4f %10.3f "
+                   "%10.0f "
+                   "%8.0f\n",
+                   b->n, numbers, 100 * shares[i], b->result[i].client_ms,
+                   b->result[i].cast_ms, b->result[i].server_ms, each,
+                   b->result[i].upload / plain, b->result[i].up / plain,
+                   b->result[i].down / 1e3, b->server.peak_mb);
     }
     (void)fflush(stdout);
     return json_pack("{s:I, s:I, s:f, s:f, s:o}", "clients", (json_int_t)b->n,
@@ -560,7 +587,7 @@ static json_t *measure(size_t k, size_t numbers, bool json)
     if (b.clients == NULL || socketpair(AF_UNIX, SOCK_STREAM, 0, fds) != 0)
         die("no socket");
     for (size_t i = 0; i < k; i++) {
-        char name[16];
+        char name[32];
         (void)snprintf(name, sizeof name, "c%zu", i);
         b.clients[i].number = i;
         identify(&b.clients[i].id, name);
@@ -627,7 +654,7 @@ int main(int argc, char **argv)
         die("--clients: choose 10 to 256");
     if (!json)
         printf("clients  numbers  drop  client ms masking ms  server ms "
-               "ms/dropout  up/plain  down (kB) server MB\n");
+               "ms/dropout    upload     all up  down (kB) server MB\n");
     for (size_t i = 0; i < 2; i++)
         for (size_t j = 0; j < 2; j++)
             if ((clients == 0 || i == 0) && (numbers == 0 || j == 0))

@@ -260,7 +260,8 @@ def helps():
     wanted = {
         "simulate": common | set("""labels test-features test-labels classes clients partition
             participation label-noise shuffle method layers width hidden lambda gamma activation
-            seed schedule ablate projections export-projections grid magnitude rows-max""".split()),
+            seed schedule ablate projections export-projections grid magnitude rows-max
+            secure-agg cell-size colluders min-cohort drop drop-for-good""".split()),
         "evaluate": common | {"labels"},
         "predict": common | {"out", "scores", "layer"},
         "inspect": {"json"},

@@ -76,7 +76,7 @@ static dafl_bytes next_bytes(dafl_reader *r)
 
 static uint16_t next_client(const fm_world *w, dafl_reader *r)
 {
-    return next(r) % w->rules->k;
+    return (uint16_t)(next(r) % w->rules->k);
 }
 
 static fm_party *next_party(fm_world *w, dafl_reader *r)

@@ -68,7 +68,7 @@ static void make_rules(fm_rules *r, unsigned scenario)
         parties[i].id = r->ids[i].public;
         parties[i].role = i == r->k ? DAFL_ROLE_SERVER : DAFL_ROLE_CLIENT;
         parties[i].cell =
-            i == r->k ? DAFL_NO_CELL : (uint16_t)(i / scenarios[scenario].cell);
+            (uint16_t)(i == r->k ? DAFL_NO_CELL : i / scenarios[scenario].cell);
     }
     if (dafl_roster_make(&r->roster, parties, r->k + 1u, NULL) != DAFL_OK)
         abort();
