@@ -3,6 +3,7 @@
  * clients that drop out after they were cast. The server is a process of its
  * own, so that its memory is its own; the clients live in this one and talk to
  * it through a socket. Every sum is checked. */
+#include <malloc.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -534,6 +535,7 @@ static void free_clients(bench *b)
         free(b->clients[i].out);
     }
     free(b->clients);
+    (void)malloc_trim(0); /* the next server is not to inherit it */
 }
 
 static json_t *show(const bench *b, size_t numbers, unsigned w, bool json)
