@@ -110,6 +110,14 @@ void dafl_server_drop_shares(dafl_server *s);
 /* Slots: ask what is to be asked next; look whether a phase can end; bring one
  * client up to date after its HELLO. */
 void dafl_server_ask(dafl_server *s);
+/* Open a slot for the question that was chosen, or wait until enough are there;
+ * `late`: they were waited for long enough. */
+void dafl_server_resume(dafl_server *s, bool late);
+/* The question, and the segments that these clients lack. */
+void dafl_server_send_model(dafl_server *s, const dafl_members *to);
+/* Judge a cohort as the clients will, and by its number; when it does not stand
+ * the attempt is over. */
+bool dafl_server_cohort_stands(dafl_server *s, const dafl_members *cohort);
 void dafl_server_slot_progress(dafl_server *s, bool late);
 void dafl_server_catch_up(dafl_server *s, uint16_t client);
 void dafl_server_drop_slot(dafl_server *s);
