@@ -3,6 +3,7 @@
 #include <stdbool.h>
 
 #include "tests/crypto/bytes.h"
+#include "tests/noise.h"
 #include "crypto/hash.h"
 #include "crypto/mask.h"
 #include "lib/ring.h"
@@ -252,56 +253,6 @@ static void one_different_key_leaves_the_sum_masked(void **state)
 }
 
 /* ---- what an upload shows ---- */
-
-/* Two-sided p = 1e-6 of the normal distribution. */
-#define Z_LIMIT 4.8916
-
-typedef struct {
-    size_t count[256], n;
-    double sum, squares, products;
-    int last;
-} statistics;
-
-static void look_at(statistics *s, const uint8_t *bytes, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        /* Centred, so that the sums stay exact. */
-        double b = bytes[i] - 127.5;
-
-        s->count[bytes[i]]++;
-        if (s->n > 0)
-            s->products += b * (s->last - 127.5);
-        s->sum += b;
-        s->squares += b * b;
-        s->last = bytes[i];
-        s->n++;
-    }
-}
-
-/* Chi-square of the histogram, 255 degrees of freedom, as a normal deviate by
- * Wilson and Hilferty's cube root. */
-static double histogram_z(const statistics *s)
-{
-    double expected = (double)s->n / 256, chi = 0, v = 2.0 / (9 * 255);
-
-    for (size_t i = 0; i < 256; i++) {
-        double off = (double)s->count[i] - expected;
-
-        chi += off * off / expected;
-    }
-    return (cbrt(chi / 255) - (1 - v)) / sqrt(v);
-}
-
-/* The correlation of neighbours has standard deviation 1 / sqrt(n). */
-static double serial_z(const statistics *s)
-{
-    double n = (double)s->n, mean = s->sum / n;
-    double variance = s->squares / n - mean * mean;
-
-    if (variance == 0)
-        return sqrt(n);
-    return (s->products / n - mean * mean) / variance * sqrt(n);
-}
 
 /* x all zero, all 2^w - 1, or a one here and there. */
 enum { ZEROS, ONES, SPARSE, N_INPUTS };

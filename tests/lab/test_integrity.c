@@ -6,6 +6,7 @@
  * Built twice: the second program has machines whose checks can be left out one
  * at a time, and shows that what the cases here try would then succeed. */
 #include "tests/sites.h"
+#include "tests/same_model.h"
 
 #include "protocol/context.h"
 #include "protocol/deep.h"
@@ -1192,32 +1193,6 @@ static dafl_model *plain_model(const plot *plots, size_t n)
     return model;
 }
 
-static bool same_doubles(const double *a, const double *b, size_t n)
-{
-    return n == 0 || memcmp(a, b, n * sizeof *a) == 0;
-}
-
-static void assert_same_model(const dafl_model *a, const dafl_model *b)
-{
-    const dafl_params *p = &a->params;
-
-    assert_int_equal(a->n_heads, p->layers + 1);
-    assert_int_equal(a->n_heads, b->n_heads);
-    assert_int_equal(a->n_blocks, b->n_blocks);
-    for (size_t t = 0; t < a->n_heads; t++) {
-        const dafl_head *x = &a->heads[t], *y = &b->heads[t];
-        assert_int_equal(x->rank, y->rank);
-        assert_true(same_doubles(x->u, y->u, p->width * x->rank));
-        assert_true(same_doubles(x->m, y->m, x->rank * p->classes));
-        assert_true(same_doubles(x->w, y->w, p->width * p->classes));
-    }
-    for (size_t t = 0; t < a->n_blocks; t++) {
-        const dafl_block *x = &a->blocks[t], *y = &b->blocks[t];
-        assert_int_equal(x->rank, y->rank);
-        assert_true(same_doubles(x->n, y->n, p->hidden * x->rank));
-    }
-}
-
 /* I1. Bit for bit, and for every split that of one site with all the rows. */
 static void the_model_does_not_depend_on_who_has_which_rows(void **state)
 {
@@ -1234,6 +1209,8 @@ static void the_model_does_not_depend_on_who_has_which_rows(void **state)
         for (size_t q = 0; q < school.n_taken; q++)
             assert_int_equal(dafl_members_count(&school.cohorts[q]), sizes[i]);
         plain = plain_model(&all, 1);
+        assert_int_equal(school.model->n_heads,
+                         school.model->params.layers + 1);
         assert_same_model(school.model, plain);
         dafl_model_free(&plain);
         lab_free(&l);
@@ -1268,6 +1245,8 @@ static void a_cell_with_a_gap_costs_its_rows_and_nothing_else(void **state)
             if (p < LAB_AFTER_END)
                 assert_int_equal(school.asked[gram].rank, 0);
             plain = plain_model(school.plots, school.k);
+            assert_int_equal(school.model->n_heads,
+                             school.model->params.layers + 1);
             assert_same_model(school.model, plain);
             dafl_model_free(&plain);
             lab_free(&l);
@@ -1284,6 +1263,7 @@ static void without_a_gap_increments_are_asked(void **state)
     lab_check_done(l);
     assert_true(school.asked[3].rank > 0 && school.asked[5].rank > 0);
     plain = plain_model(school.plots, school.k);
+    assert_int_equal(school.model->n_heads, school.model->params.layers + 1);
     assert_same_model(school.model, plain);
     dafl_model_free(&plain);
     lab_free(&l);

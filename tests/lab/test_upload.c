@@ -4,6 +4,7 @@
  * key opened before it arrived (C5 late_upload_stays_closed). Statistics are
  * passed at p > 1e-6; vectors without masks fail them. */
 #include "tests/check.h"
+#include "tests/noise.h"
 
 #include <math.h>
 
@@ -12,29 +13,6 @@
 #include "tests/lab/leak.h"
 
 /* ---- statistics of bytes ---- */
-
-/* Two-sided p = 1e-6 of the normal distribution. */
-#define Z_LIMIT 4.8916
-
-typedef struct {
-    size_t count[256], n;
-    double sum, squares, products;
-    uint8_t last;
-} statistics;
-
-static void look_at(statistics *s, const uint8_t *bytes, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        double b = bytes[i] - 127.5; /* centred: the sums stay exact */
-        s->count[bytes[i]]++;
-        if (s->n > 0)
-            s->products += b * (s->last - 127.5);
-        s->sum += b;
-        s->squares += b * b;
-        s->last = bytes[i];
-        s->n++;
-    }
-}
 
 /* The words as the wire has them. */
 static void look_at_words(statistics *s, const uint64_t *words, size_t n,
@@ -46,30 +24,6 @@ static void look_at_words(statistics *s, const uint64_t *words, size_t n,
     dafl_ring_pack(bytes, words, n, w);
     look_at(s, bytes, n * (w / 8));
     free(bytes);
-}
-
-/* Chi-square of the histogram, 255 degrees of freedom, as a normal deviate by
- * Wilson and Hilferty's cube root. */
-static double histogram_z(const statistics *s)
-{
-    double expected = (double)s->n / 256, chi = 0, v = 2.0 / (9 * 255);
-
-    for (size_t i = 0; i < 256; i++) {
-        double off = (double)s->count[i] - expected;
-        chi += off * off / expected;
-    }
-    return (cbrt(chi / 255) - (1 - v)) / sqrt(v);
-}
-
-/* The correlation of neighbours has standard deviation 1 / sqrt(n). */
-static double serial_z(const statistics *s)
-{
-    double n = (double)s->n, mean = s->sum / n;
-    double variance = s->squares / n - mean * mean;
-
-    if (variance == 0)
-        return sqrt(n);
-    return (s->products / n - mean * mean) / variance * sqrt(n);
 }
 
 static bool is_uniform(const statistics *s)

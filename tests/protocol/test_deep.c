@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "tests/sites.h"
+#include "tests/same_model.h"
 #include "protocol/deep.h"
 #include "protocol/weaken.h"
 
@@ -270,33 +271,6 @@ static bool step(world *w, bool plain)
     give(w, &q, sum, &all);
     free(sum);
     return true;
-}
-
-static bool same_doubles(const double *a, const double *b, size_t n)
-{
-    return n == 0 || memcmp(a, b, n * sizeof *a) == 0;
-}
-
-static void assert_same_model(const dafl_model *a, const dafl_model *b)
-{
-    const dafl_params *p = &a->params;
-
-    assert_int_equal(a->n_heads, b->n_heads);
-    assert_int_equal(a->n_blocks, b->n_blocks);
-    for (size_t t = 0; t < a->n_heads; t++) {
-        const dafl_head *x = &a->heads[t], *y = &b->heads[t];
-
-        assert_int_equal(x->rank, y->rank);
-        assert_true(same_doubles(x->u, y->u, p->width * x->rank));
-        assert_true(same_doubles(x->m, y->m, x->rank * p->classes));
-        assert_true(same_doubles(x->w, y->w, p->width * p->classes));
-    }
-    for (size_t t = 0; t < a->n_blocks; t++) {
-        const dafl_block *x = &a->blocks[t], *y = &b->blocks[t];
-
-        assert_int_equal(x->rank, y->rank);
-        assert_true(same_doubles(x->n, y->n, p->hidden * x->rank));
-    }
 }
 
 /* What a trainer and one site with all rows make of it. */
