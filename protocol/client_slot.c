@@ -32,8 +32,9 @@ static dafl_fault view_slot(const dafl_client *c, dafl_slot_view *v)
                           .t = c->t};
     for (size_t i = 0; i < c->shape.n_ties; i++) {
         const dafl_members *tied = cohort_of(c, c->shape.ties[i]);
-        if (tied == NULL ||
-            (i > 0 && !dafl_members_equal(tied, v->increment_over)))
+        if ((tied == NULL ||
+             (i > 0 && !dafl_members_equal(tied, v->increment_over))) &&
+            !DAFL_WEAK(TIES))
             return DAFL_E_COHORT;
         v->increment_over = tied;
     }
@@ -290,7 +291,7 @@ dafl_fault dafl_client_on_cast(dafl_client *c, const dafl_envelope *m)
     fault = view_slot(c, &view);
     if (fault == DAFL_FAULT_NONE)
         fault = dafl_rule_cast(&view, &a);
-    if (fault != DAFL_FAULT_NONE && !DAFL_WEAK(CELLS))
+    if (fault != DAFL_FAULT_NONE)
         return fault;
     c->a = a;
     dafl_context_cast(&c->ctx2, &c->ctx, &a);
@@ -347,7 +348,7 @@ dafl_fault dafl_client_on_surv(dafl_client *c, const dafl_envelope *m)
     if (fault == DAFL_FAULT_NONE)
         fault = dafl_rule_surv(&view, &surv, &c->a, c->node.index,
                                c->uploaded ? &c->dig : NULL);
-    if (fault != DAFL_FAULT_NONE && !DAFL_WEAK(CELLS))
+    if (fault != DAFL_FAULT_NONE)
         return fault;
     dafl_context_statement(&stmt, &c->ctx2, &surv.u3, surv.digests);
     fault = journal_sign(c, &stmt, &surv.u3);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/policy.h"
 
+#include "protocol/weaken.h"
+
 dafl_fault dafl_policy_check(const dafl_policy *p, const dafl_roster *roster,
                              dafl_why *why)
 {
@@ -57,9 +59,10 @@ dafl_fault dafl_policy_cohort(const dafl_policy *p, const dafl_roster *roster,
 {
     if (!dafl_members_within(cohort, allowed))
         return DAFL_E_COHORT;
-    if (p->g != 1 && !dafl_roster_whole_cells(roster, cohort))
+    if (p->g != 1 && !dafl_roster_whole_cells(roster, cohort) &&
+        !DAFL_WEAK(CELLS))
         return DAFL_E_CELL_SPLIT;
-    if (dafl_members_count(cohort) < p->m)
+    if (dafl_members_count(cohort) < p->m && !DAFL_WEAK(COHORT))
         return DAFL_E_COHORT;
     return DAFL_FAULT_NONE;
 }

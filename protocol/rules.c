@@ -3,13 +3,16 @@
 
 #include <string.h>
 
+#include "protocol/weaken.h"
+
 dafl_fault dafl_rule_cast(const dafl_slot_view *v, const dafl_members *a)
 {
     dafl_fault fault = dafl_policy_cohort(v->policy, v->roster, v->u1, a);
 
     if (fault != DAFL_FAULT_NONE)
         return fault;
-    if (v->increment_over != NULL && !dafl_members_equal(a, v->increment_over))
+    if (v->increment_over != NULL &&
+        !dafl_members_equal(a, v->increment_over) && !DAFL_WEAK(TIES))
         return DAFL_E_COHORT;
     return DAFL_FAULT_NONE;
 }
@@ -33,12 +36,13 @@ dafl_fault dafl_rule_surv(const dafl_slot_view *v, const dafl_surv *surv,
     if (fault != DAFL_FAULT_NONE)
         return fault;
     if (v->increment_over != NULL &&
-        !dafl_members_equal(&surv->u3, v->increment_over))
+        !dafl_members_equal(&surv->u3, v->increment_over) && !DAFL_WEAK(TIES))
         return DAFL_E_COHORT;
     if (dafl_members_has(&surv->u3, self) &&
         (own_digest == NULL ||
          sodium_memcmp(digest_of(surv, self), own_digest->b, DAFL_HASH_BYTES) !=
-             0))
+             0) &&
+        !DAFL_WEAK(FORGED))
         return DAFL_E_FORGED;
     return DAFL_FAULT_NONE;
 }

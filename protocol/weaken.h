@@ -2,7 +2,8 @@
 /* Checks that a test can switch off, one at a time, to show that the attack
  * they stop would work. Only the copy of this module that is linked into such
  * tests has the switch (DAFL_WEAKEN); elsewhere DAFL_WEAK is a constant and
- * the checks cannot be left out. */
+ * the checks cannot be left out. The names are those of the build option
+ * `weaken` in capitals: a tree test compares them. */
 #ifndef DAFL_PROTOCOL_WEAKEN_H
 #define DAFL_PROTOCOL_WEAKEN_H
 
@@ -12,7 +13,10 @@ typedef enum {
     DAFL_WEAK_FIRST_END,  /* server: a second END counts again */
     DAFL_WEAK_COMMITMENT, /* server: rebuilt secrets are not compared */
     DAFL_WEAK_SANITY,     /* method: sums are not judged */
-    DAFL_WEAK_CELLS,      /* client: any cohort is accepted */
+    DAFL_WEAK_CELLS,      /* client: cohorts may split cells */
+    DAFL_WEAK_COHORT,     /* client: cohorts may be smaller than m */
+    DAFL_WEAK_TIES,       /* client: increments over any cohort */
+    DAFL_WEAK_FORGED,     /* client: takes any digest for its own upload */
     DAFL_WEAK_QUORUM,     /* client: CONF is not checked */
     DAFL_WEAK_STATEMENT,  /* client: signs every statement */
     DAFL_WEAK_SLOT,       /* client: slots may be used again */

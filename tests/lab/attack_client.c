@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Clients that lie. */
+#include "tests/lab/attack.h"
+
+const lab_attack attacks_client[] = {
+    {0},
+};
