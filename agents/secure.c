@@ -233,13 +233,14 @@ static const dafl_server_method timed_server = {.next = server_asks,
 
 static dafl_err found(void *ctx, const dafl_params *p,
                       const dafl_projection *first, dafl_site **site,
-                      dafl_site **held, dafl_why *why)
+                      dafl_site **held, dafl_digest *rows, dafl_why *why)
 {
     client *c = ctx;
     const secure *s = c->fed;
     size_t from = s->part->first[c->number];
 
     *held = NULL;
+    *rows = (dafl_digest){0}; /* nobody restarts with other rows */
     return dafl_site_new(site, p, s->pool, s->train, s->part->rows + from,
                          s->part->first[c->number + 1] - from, first, why);
 }
@@ -303,6 +304,8 @@ static void found_client(void *ctx, unsigned worker, size_t i)
     (void)worker;
     c->err =
         dafl_deep_client_new(&c->deep, s->params, found, project, c, &c->why);
+    if (c->err == DAFL_OK)
+        dafl_deep_client_allow(c->deep, true, true); /* nobody looks */
     if (c->err == DAFL_OK)
         c->err = dafl_client_new(&c->machine, &params, NULL, &c->why);
     if (c->err == DAFL_OK)
@@ -696,6 +699,7 @@ static dafl_err make_server(secure *s, dafl_model *model, dafl_why *why)
         params.run.b[i] = (uint8_t)dafl_draw_below(&s->dice, 256);
     DAFL_TRY(
         dafl_deep_server_new(&s->deep, model, &s->plan.participation, s->n));
+    dafl_deep_server_allow_small(s->deep);
     return dafl_server_new(&s->server, &params, NULL, why);
 }
 

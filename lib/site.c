@@ -10,6 +10,7 @@
 #include "lib/rows.h"
 #include "lib/secret.h"
 #include "lib/tally.h"
+#include "lib/weights.h"
 
 struct dafl_site {
     const dafl_params *params;
@@ -21,6 +22,7 @@ struct dafl_site {
     size_t layer;
     dafl_rows phi, f;
     uint64_t *correct; /* per head */
+    double prominence; /* of the sum answered last */
 };
 
 /* One walk over the rows, batch by batch. */
@@ -35,6 +37,7 @@ typedef struct {
     pthread_mutex_t lock;
     /* Under the lock: */
     uint64_t correct;
+    dafl_weights weights[2]; /* of the operands of the sum */
     bool fault; /* the first row out of range, its value and what it was */
     uint32_t fault_row;
     double fault_value;
@@ -53,6 +56,16 @@ static void note_fault(walk *w, size_t at, double value, const char *what)
         w->fault_value = value;
         w->fault_what = what;
     }
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* Weigh the rows of operand `which` of the sum. */
+static void weigh(walk *w, size_t which, const double *x, size_t n, size_t cols)
+{
+    dafl_weights here = dafl_weights_of(x, n, cols);
+
+    pthread_mutex_lock(&w->lock);
+    dafl_weights_add(&w->weights[which], &here);
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -137,6 +150,7 @@ static void gram_batch(void *ctx, unsigned worker, size_t batch)
     double *phi = dafl_pool_scratch(site->pool, worker);
 
     dafl_rows_load(&site->phi, phi, s.first, s.n, DAFL_BATCH);
+    weigh(w, 0, phi, s.n, site->params->width);
     dafl_tally_square(w->tally, worker, 0, phi, s.n);
     dafl_tally_by_label(w->tally, worker, 1, phi, site->labels + s.first, s.n);
 }
@@ -202,6 +216,8 @@ static void hidden_batch(void *ctx, unsigned worker, size_t batch)
     if (w->tally == NULL)
         return;
     residual(w, scores, s);
+    weigh(w, 0, f, s.n, p->hidden);
+    weigh(w, 1, scores, s.n, p->classes);
     dafl_tally_square(w->tally, worker, 0, f, s.n);
     dafl_tally_product(w->tally, worker, 1, f, scores, s.n);
 }
@@ -229,6 +245,8 @@ static void advance_batch(void *ctx, unsigned worker, size_t batch)
             memcpy(zg, z, s.n * r * sizeof *z);
             for (size_t i = 0; i < s.n; i++)
                 round_row(w, zg + i * r, r, s.first + i, "block output");
+            weigh(w, 0, phi, s.n, p->width);
+            weigh(w, 1, zg, s.n, r);
             dafl_tally_product(w->tally, worker, 0, phi, zg, s.n);
         }
         dafl_batch_gemm_nt(phi, z, w->head->u, p->width, r,
@@ -312,6 +330,8 @@ static dafl_err walk_batches(walk *w, dafl_pool_fn *fn, size_t cols,
     pthread_mutex_destroy(&w->lock);
     if (sum != NULL)
         dafl_tally_finish(&tally);
+    site->prominence = fmax(dafl_weights_share(&w->weights[0]),
+                            dafl_weights_share(&w->weights[1]));
     return w->fault ? explain_fault(w, why) : DAFL_OK;
 }
 
@@ -456,6 +476,11 @@ size_t dafl_site_rows(const dafl_site *site)
     return site->n;
 }
 
+double dafl_site_prominence(const dafl_site *site)
+{
+    return site->prominence;
+}
+
 uint64_t dafl_site_correct(const dafl_site *site, size_t layer)
 {
     return site->correct[layer];
@@ -518,6 +543,7 @@ dafl_err dafl_site_answer(dafl_site *site, const dafl_model *model,
 
     switch (query->kind) {
     case DAFL_QUERY_CENSUS:
+        site->prominence = 0.0;
         if (sum != NULL)
             dafl_site_census(site, sum);
         return DAFL_OK;

@@ -73,6 +73,11 @@ DAFL_CHECK dafl_err dafl_site_answer(dafl_site *site, const dafl_model *model,
                                      const dafl_projection *projection,
                                      dafl_sum *sum, dafl_why *why);
 
+/* How much a single row weighs in what was answered last: the largest share
+ * that one row has of the squared norm of an operand of the sum (1 for an
+ * operand that is zero). 0 when the answer had no operands. */
+double dafl_site_prominence(const dafl_site *site);
+
 /* The counts of a site and of its held-out rows (NULL: none). */
 void dafl_site_report(const dafl_site *site, const dafl_site *held,
                       dafl_sum *sum);

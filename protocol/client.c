@@ -143,6 +143,7 @@ void dafl_client_free(dafl_client **client)
     dafl_node_drop(&c->node);
     free(c->answered);
     free(c->runs);
+    free(c->past);
     free(c->witnessed);
     dafl_wipe(c, sizeof *c);
     free(c);

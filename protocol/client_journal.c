@@ -10,16 +10,25 @@
 
 static dafl_err recall_enrolled(dafl_client *c, dafl_reader *r)
 {
+    dafl_digest roster, config;
     dafl_run_id run;
 
     DAFL_TRY(dafl_get_fixed(r, run.b, sizeof run.b));
     DAFL_TRY(dafl_get_u32(r, &c->enrolment));
+    DAFL_TRY(dafl_get_fixed(r, roster.b, sizeof roster.b));
+    DAFL_TRY(dafl_get_fixed(r, config.b, sizeof config.b));
+    DAFL_TRY(dafl_get_fixed(r, c->given.rows.b, sizeof c->given.rows.b));
+    DAFL_TRY(dafl_get_fixed(r, c->given.basis.b, sizeof c->given.basis.b));
+    DAFL_TRY(dafl_get_fixed(r, c->given.cell.b, sizeof c->given.cell.b));
     DAFL_TRY(dafl_get_end(r));
     if (c->enrolment >= DAFL_ENROLMENTS_MAX)
         return DAFL_ERR_PEER;
     dafl_client_drop_setup(c);
     if (!dafl_client_knows(c, &run))
         DAFL_TRY(dafl_client_join(c, &run));
+    c->foreign = !dafl_digest_equal(&roster, &c->node.roster_hash) ||
+                 !dafl_digest_equal(&config, &c->node.config_hash);
+    c->in_run = !c->foreign;
     /* Without the keys that it sent it can only wait for a new enrolment. */
     c->state = DAFL_CLIENT_WAITING;
     return DAFL_OK;
@@ -64,7 +73,8 @@ static dafl_err recall_upload(dafl_client *c, dafl_reader *r)
     DAFL_TRY(dafl_get_u32(r, &c->journal_upload));
     DAFL_TRY(dafl_get_fixed(r, c->journal_ctx2.b, sizeof c->journal_ctx2.b));
     DAFL_TRY(dafl_get_fixed(r, c->journal_dig.b, sizeof c->journal_dig.b));
-    return dafl_get_end(r);
+    DAFL_TRY(dafl_get_end(r));
+    return dafl_client_give(c);
 }
 
 static dafl_err recall_sign(dafl_client *c, dafl_reader *r)
@@ -98,6 +108,10 @@ dafl_err dafl_client_recall(dafl_client *c, dafl_bytes record)
     uint8_t kind = 0;
     dafl_err err = dafl_get_u8(&r, &kind);
 
+    if (err == DAFL_OK && c->foreign &&
+        (kind == DAFL_RECORD_SETUP || kind == DAFL_RECORD_SIGN ||
+         kind == DAFL_RECORD_CLOSED))
+        return DAFL_OK; /* means something with its own roster only */
     if (err == DAFL_OK)
         err = kind == DAFL_RECORD_BOOT       ? recall_boot(c, &r)
               : kind == DAFL_RECORD_ENROLLED ? recall_enrolled(c, &r)
@@ -151,9 +165,11 @@ dafl_err dafl_client_start(dafl_client *c)
     /* The slot at hand may be opened again, what was closed may not; it may
      * have been closed just before its secrets were erased. */
     c->slot = c->closed;
-    if (c->closed > 0)
+    if (c->closed > 0 || c->foreign)
         dafl_effects_add(
             &c->node.effects,
-            &(dafl_effect){.kind = DAFL_DO_ERASE, .slot = c->closed}, NULL);
+            &(dafl_effect){.kind = DAFL_DO_ERASE,
+                           .slot = c->foreign ? UINT32_MAX : c->closed},
+            NULL);
     return dafl_client_hello(c);
 }

@@ -60,6 +60,11 @@ static dafl_fault enroll(dafl_client *c)
     dafl_put_u8(&w, DAFL_RECORD_ENROLLED);
     dafl_put_fixed(&w, c->node.run.b, sizeof c->node.run.b);
     dafl_put_u32(&w, c->enrolment);
+    dafl_put_fixed(&w, c->node.roster_hash.b, sizeof c->node.roster_hash.b);
+    dafl_put_fixed(&w, c->node.config_hash.b, sizeof c->node.config_hash.b);
+    dafl_put_fixed(&w, c->given.rows.b, sizeof c->given.rows.b);
+    dafl_put_fixed(&w, c->given.basis.b, sizeof c->given.basis.b);
+    dafl_put_fixed(&w, c->given.cell.b, sizeof c->given.cell.b);
     dafl_node_append(&c->node, &w);
     resend(c, DAFL_MSG_ENROLL, &c->enroll);
     dafl_node_tell(&c->node, &(dafl_event){.kind = DAFL_EVENT_ENROLL,
@@ -75,6 +80,7 @@ dafl_fault dafl_client_on_invite(dafl_client *c, const dafl_envelope *m)
     bool ours =
         c->in_run && memcmp(m->run.b, c->node.run.b, sizeof m->run.b) == 0;
     dafl_invite invite;
+    dafl_fault fault;
 
     if (dafl_get_invite(&invite, m->body) != DAFL_OK)
         return DAFL_E_FORMAT;
@@ -100,15 +106,17 @@ dafl_fault dafl_client_on_invite(dafl_client *c, const dafl_envelope *m)
     if (!ours) {
         /* The server has begun another run: what we have of a model is of no
          * use in it. */
-        dafl_fault fault = c->n_segments == 0
-                               ? DAFL_FAULT_NONE
-                               : c->method->rewind(c->method_self);
+        fault = c->n_segments == 0 ? DAFL_FAULT_NONE
+                                   : c->method->rewind(c->method_self);
         if (fault != DAFL_FAULT_NONE)
             return fault;
         if (dafl_client_join(c, &m->run) != DAFL_OK)
             return dafl_client_broke(c, DAFL_ERR_NOMEM);
         c->node.heard[m->sender] = m->seq;
     }
+    fault = dafl_client_look_back(c, ours);
+    if (fault != DAFL_FAULT_NONE)
+        return fault;
     c->enrolment = invite.enrolment;
     dafl_node_tell(&c->node, &(dafl_event){.kind = DAFL_EVENT_INVITE,
                                            .number = c->enrolment,

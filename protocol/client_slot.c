@@ -142,6 +142,9 @@ dafl_fault dafl_client_on_model(dafl_client *c, const dafl_envelope *m)
             send_ready(c);
         return DAFL_FAULT_NONE;
     }
+    fault = dafl_client_look_again(c);
+    if (fault != DAFL_FAULT_NONE)
+        return fault;
     if (DAFL_WEAK(SLOT))
         c->journal_upload = c->journal_sign = 0;
     dafl_client_close(c, m->slot - 1);
@@ -227,6 +230,8 @@ static dafl_fault journal_upload(dafl_client *c)
             return DAFL_E_SLOT_SPENT;
         return DAFL_FAULT_NONE;
     }
+    if (dafl_client_give(c) != DAFL_OK)
+        return dafl_client_broke(c, DAFL_ERR_NOMEM);
     c->journal_upload = c->slot;
     c->journal_ctx2 = c->ctx2;
     c->journal_dig = c->dig;

@@ -20,6 +20,12 @@ typedef struct {
     dafl_members u3;
 } dafl_witnessed;
 
+/* What uploads were made of, and in whose company: digests of the rows, of what
+ * they are first multiplied with, and of the members of our cell. */
+typedef struct {
+    dafl_digest rows, basis, cell;
+} dafl_given;
+
 struct dafl_client {
     dafl_node node;
     const dafl_client_method *method;
@@ -34,6 +40,10 @@ struct dafl_client {
     uint32_t enrolment;
     dafl_run_id *runs; /* this one and all before it */
     size_t n_runs;
+    bool foreign;     /* the journal's last run has another roster or config */
+    dafl_given given; /* in this run */
+    dafl_given *past; /* in all runs in which something was uploaded */
+    size_t n_past;
 
     /* the setup */
     dafl_key *ek;        /* secret memory; NULL after SETUP */
@@ -82,6 +92,15 @@ dafl_client_handler dafl_client_on_invite, dafl_client_on_peers,
 DAFL_CHECK dafl_err dafl_client_join(dafl_client *c, const dafl_run_id *run);
 /* Whether a run is one of those it has been in. */
 bool dafl_client_knows(const dafl_client *c, const dafl_run_id *run);
+
+/* Before ENROLL: whether the data may be given in this run (they are those of
+ * the enrolment before, if it was in the same run). DAFL_E_DATA_CHANGED,
+ * DAFL_E_CELL_CHANGED; a warning is told. */
+dafl_fault dafl_client_look_back(dafl_client *c, bool same_run);
+/* In a slot: whether they are still the same. DAFL_E_DATA_CHANGED. */
+dafl_fault dafl_client_look_again(dafl_client *c);
+/* They are uploaded. */
+DAFL_CHECK dafl_err dafl_client_give(dafl_client *c);
 
 /* Note a fault of ours and go on as if nothing came. */
 dafl_fault dafl_client_broke(dafl_client *c, dafl_err err);

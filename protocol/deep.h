@@ -10,8 +10,8 @@
  * the number t+1, the report T+2.
  *
  * Segments: number n comes before question n and holds what the sum of question
- * n-1 gave. kind 0 "nothing" (before and after the census): no bytes; 1 "head"
- * of a layer: u32 rank, U (d x rank), M (rank x C); 2 "block" of a layer: u32
+ * n-1 gave. kind 0 "nothing" (before the census): no bytes; 3 "census": u64
+ * rows, C (u64 rows of a class), for the clients to judge; 1 "head" of a layer: u32 rank, U (d x rank), M (rank x C); 2 "block" of a layer: u32
  * rank, N (dF x rank); numbers are IEEE doubles, little endian, row-major. Rank
  * 0 has no numbers. Where Omega is ablated a head brings the block of rank 0
  * after it along. */
@@ -26,12 +26,21 @@ typedef enum {
     DAFL_SEGMENT_NOTHING = 0,
     DAFL_SEGMENT_HEAD = 1,
     DAFL_SEGMENT_BLOCK = 2,
+    DAFL_SEGMENT_CENSUS = 3,
 } dafl_segment_kind;
 
 /* What a client takes from a server: no number of a model is larger, and U'U is
  * the identity to so much in every entry. */
 #define DAFL_DEEP_LARGEST 1e6
 #define DAFL_DEEP_ORTHONORMAL 1e-6
+
+/* A client with so many rows keeps its answer back when one of them has more
+ * than this share of the squared norm of an operand: a planted model could have
+ * silenced all the others. */
+#define DAFL_DEEP_PROMINENT_ROWS 20
+#define DAFL_DEEP_PROMINENT 0.2
+/* A class that is not empty has at least so many rows over all clients. */
+#define DAFL_DEEP_CLASS_ROWS 10
 
 /* Who takes part in each sum, drawn from the run's seed; counts are always
  * taken over all. */
@@ -72,19 +81,34 @@ void dafl_deep_segment(dafl_segment *out, const dafl_params *p,
 dafl_fault dafl_deep_shape(dafl_shape *out, const dafl_model *model,
                            const dafl_question *q);
 
+/* The digest of rows index[0..n) of `data` (all n when index is NULL), whatever
+ * their order; and of the projection that they are seen through. */
+DAFL_CHECK dafl_err dafl_deep_digest(dafl_digest *out, const dafl_data *data,
+                                     const uint32_t *index, size_t n);
+void dafl_deep_basis(dafl_digest *out, const dafl_params *p);
+/* Whether so many rows, and rows of each class, may be summed: at least twice
+ * the width, and no class so rare that its column of H shows single rows.
+ * DAFL_E_CENSUS. */
+dafl_fault dafl_deep_census(const dafl_params *p, uint64_t rows,
+                            const uint64_t *classes, dafl_why *why);
+
 /* A client's side. It answers the newest question only, and that again as often
  * as it is asked, except for an increment once the features have advanced: the
  * full variant still has its answer then. Once the model has driven one of its
  * values out of the contract it refuses every answer, until it is rewound. Its
- * faults are all DAFL_E_MODEL; rewinding can give DAFL_E_DATA_CHANGED. */
+ * faults: DAFL_E_MODEL; DAFL_E_DOMINATED for an answer in which one row is too
+ * prominent; DAFL_E_CENSUS for a segment with a census too small for it;
+ * rewinding can give DAFL_E_DATA_CHANGED. */
 typedef struct dafl_deep_client dafl_deep_client;
 extern const dafl_client_method dafl_deep_client_method;
 
 /* How to make the site anew (at the start, and when the machine starts over
- * from segment 0): its rows at layer 0, and the held-out ones or NULL. */
+ * from segment 0): its rows at layer 0, and the held-out ones or NULL; and
+ * dafl_deep_digest of the former. */
 typedef dafl_err dafl_deep_found(void *ctx, const dafl_params *p,
                                  const dafl_projection *first, dafl_site **site,
-                                 dafl_site **held, dafl_why *why);
+                                 dafl_site **held, dafl_digest *rows,
+                                 dafl_why *why);
 
 /* Projection k, lent until the next call for the same client. NULL instead of
  * a function: the client draws its own from the seed. Clients of one process
@@ -100,6 +124,10 @@ DAFL_CHECK dafl_err dafl_deep_client_new(dafl_deep_client **out,
                                          dafl_deep_project *project, void *ctx,
                                          dafl_why *why);
 void dafl_deep_client_free(dafl_deep_client **client);
+/* Take part although there are few rows or rare classes; answer although one
+ * row stands out. For experiments with data that need no protection. */
+void dafl_deep_client_allow(dafl_deep_client *client, bool small,
+                            bool prominent);
 /* Keep no layer of the model that the features have left behind. */
 void dafl_deep_client_forget(dafl_deep_client *client);
 /* The site as it is now (borrowed), for counts; NULL when rewinding failed. */
@@ -108,7 +136,7 @@ dafl_site *dafl_deep_client_site(const dafl_deep_client *client);
 /* The server's side. take() judges a sum before the trainer sees it: counts,
  * diagonals and magnitudes within the contract, |G_ij|^2 <= G_ii G_jj, and no
  * negative eigenvalue, also of a G that an increment would give. Its faults:
- * DAFL_E_SUM_INVALID; DAFL_E_COHORT for an increment over another cohort than
+ * DAFL_E_SUM_INVALID; DAFL_E_CENSUS for counts that clients would refuse; DAFL_E_COHORT for an increment over another cohort than
  * its ties; DAFL_E_STATE for a question that is not the next one;
  * DAFL_E_TIMEOUT, nobody's fault, when memory was short. */
 typedef struct dafl_deep_server dafl_deep_server;
@@ -120,6 +148,8 @@ DAFL_CHECK dafl_err dafl_deep_server_new(dafl_deep_server **out,
                                          const dafl_participation *part,
                                          size_t n_clients);
 void dafl_deep_server_free(dafl_deep_server **server);
+/* Go on with few rows or rare classes, for those clients that allow it. */
+void dafl_deep_server_allow_small(dafl_deep_server *server);
 const dafl_trainer *dafl_deep_server_trainer(const dafl_deep_server *server);
 /* From the report: rows, and how many of them the head of a layer answered
  * correctly, of those trained on or of those held out. 0 before the report. */

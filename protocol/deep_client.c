@@ -7,6 +7,7 @@
 
 #include "lib/blas.h"
 #include "lib/secret.h"
+#include "protocol/weaken.h"
 
 struct dafl_deep_client {
     const dafl_params *params;
@@ -19,6 +20,9 @@ struct dafl_deep_client {
     uint32_t reached;    /* questions that the features have been taken past */
     bool broken;         /* the sites are of no more use */
     bool forgets;        /* layers that are left behind */
+    bool small;          /* any census will do */
+    bool prominent;      /* so will a row that stands out */
+    dafl_digest rows;    /* of the site's rows */
     dafl_projection own; /* number own_k, unless there is a project function */
     size_t own_k;
 };
@@ -46,7 +50,8 @@ static dafl_err start(dafl_deep_client *c, dafl_why *why)
     if (err == DAFL_OK && c->params->method != DAFL_METHOD_AFL)
         err = lend(c, 0, &first);
     if (err == DAFL_OK)
-        err = c->found(c->ctx, c->params, first, &c->site, &c->held, why);
+        err = c->found(c->ctx, c->params, first, &c->site, &c->held, &c->rows,
+                       why);
     c->followed = 0;
     c->reached = 0;
     c->broken = err != DAFL_OK;
@@ -95,6 +100,13 @@ void dafl_deep_client_free(dafl_deep_client **client)
     dafl_projection_drop(&c->own);
     free(c);
     *client = NULL;
+}
+
+void dafl_deep_client_allow(dafl_deep_client *client, bool small,
+                            bool prominent)
+{
+    client->small = small;
+    client->prominent = prominent;
 }
 
 void dafl_deep_client_forget(dafl_deep_client *client)
@@ -203,11 +215,36 @@ static dafl_err follow_block(dafl_model *model, size_t layer, dafl_bytes bytes)
     return err;
 }
 
+/* What the server says of all rows; an honest one is believed. */
+static dafl_fault follow_census(const dafl_deep_client *c, dafl_bytes bytes)
+{
+    size_t classes = c->params->classes;
+    dafl_reader r = dafl_read(bytes);
+    dafl_fault fault = DAFL_E_MODEL;
+    uint64_t *counts, rows = 0;
+
+    if (r.left != (classes + 1) * sizeof *counts)
+        return DAFL_E_MODEL;
+    counts = calloc(classes, sizeof *counts);
+    if (counts == NULL)
+        return DAFL_E_MODEL;
+    if (dafl_get_u64(&r, &rows) == DAFL_OK)
+        fault = DAFL_FAULT_NONE;
+    for (size_t i = 0; i < classes && fault == DAFL_FAULT_NONE; i++)
+        if (dafl_get_u64(&r, &counts[i]) != DAFL_OK)
+            fault = DAFL_E_MODEL;
+    if (fault == DAFL_FAULT_NONE && !c->small && !DAFL_WEAK(CENSUS))
+        fault = dafl_deep_census(c->params, rows, counts, NULL);
+    free(counts);
+    return fault;
+}
+
 static dafl_fault follow(void *self, const dafl_segment *segment)
 {
     dafl_deep_client *c = self;
     dafl_segment want = {0};
     dafl_err err = DAFL_ERR_PEER;
+    dafl_fault fault;
 
     dafl_deep_segment(&want, c->params, c->followed);
     if (c->model == NULL || c->followed >= dafl_deep_questions(c->params) ||
@@ -217,6 +254,12 @@ static dafl_fault follow(void *self, const dafl_segment *segment)
     switch (want.kind) {
     case DAFL_SEGMENT_NOTHING:
         err = segment->bytes.len == 0 ? DAFL_OK : DAFL_ERR_PEER;
+        break;
+    case DAFL_SEGMENT_CENSUS:
+        fault = follow_census(c, segment->bytes);
+        if (fault != DAFL_FAULT_NONE)
+            return fault;
+        err = DAFL_OK;
         break;
     case DAFL_SEGMENT_HEAD:
         err = follow_head(c->model, want.layer, segment->bytes);
@@ -309,6 +352,21 @@ static dafl_fault answer(void *self, const dafl_question *q, int64_t *x,
         dafl_wipe(x, len * sizeof *x);
         return DAFL_E_MODEL;
     }
+    if (!c->prominent && dafl_site_rows(c->site) >= DAFL_DEEP_PROMINENT_ROWS &&
+        dafl_site_prominence(c->site) > DAFL_DEEP_PROMINENT &&
+        !DAFL_WEAK(DOMINATED)) {
+        dafl_wipe(x, len * sizeof *x);
+        return DAFL_E_DOMINATED;
+    }
+    return DAFL_FAULT_NONE;
+}
+
+static dafl_fault data(void *self, dafl_digest *rows, dafl_digest *basis)
+{
+    const dafl_deep_client *c = self;
+
+    *rows = c->rows;
+    dafl_deep_basis(basis, c->params);
     return DAFL_FAULT_NONE;
 }
 
@@ -316,5 +374,6 @@ const dafl_client_method dafl_deep_client_method = {
     .follow = follow,
     .shape = shape,
     .answer = answer,
+    .data = data,
     .rewind = rewind_client,
 };

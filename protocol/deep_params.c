@@ -196,6 +196,8 @@ void dafl_deep_segment(dafl_segment *out, const dafl_params *p, uint32_t number)
     out->layer = 0;
     if (number > 0)
         dafl_deep_query(&query, p, &before);
+    if (query.kind == DAFL_QUERY_CENSUS && number > 0)
+        out->kind = DAFL_SEGMENT_CENSUS;
     if (query.kind != DAFL_QUERY_GRAM && query.kind != DAFL_QUERY_RESIDUAL)
         return;
     out->layer = (uint16_t)query.layer;

@@ -16,6 +16,8 @@ struct dafl_deep_server {
     dafl_set cohort;   /* of the sum being taken */
     uint64_t *correct; /* per head, on training rows, then on held-out ones */
     uint64_t rows[2];
+    uint64_t *census; /* rows, then rows of each class */
+    bool small;       /* any census will do */
 };
 
 dafl_err dafl_deep_server_new(dafl_deep_server **out, dafl_model *model,
@@ -31,7 +33,8 @@ dafl_err dafl_deep_server_new(dafl_deep_server **out, dafl_model *model,
     s->model = model;
     s->part = *part;
     s->correct = calloc(2 * (model->params.layers + 1), sizeof *s->correct);
-    if (s->correct == NULL || dafl_set_init(&s->newest, n_clients) != DAFL_OK ||
+    s->census = calloc(model->params.classes + 1, sizeof *s->census);
+    if (s->correct == NULL || s->census == NULL || dafl_set_init(&s->newest, n_clients) != DAFL_OK ||
         dafl_set_init(&s->cohort, n_clients) != DAFL_OK ||
         dafl_trainer_new(&s->trainer, model, n_clients) != DAFL_OK) {
         dafl_deep_server_free(&s);
@@ -51,8 +54,14 @@ void dafl_deep_server_free(dafl_deep_server **server)
     dafl_set_drop(&s->newest);
     dafl_set_drop(&s->cohort);
     free(s->correct);
+    free(s->census);
     free(s);
     *server = NULL;
+}
+
+void dafl_deep_server_allow_small(dafl_deep_server *server)
+{
+    server->small = true;
 }
 
 const dafl_trainer *dafl_deep_server_trainer(const dafl_deep_server *server)
@@ -116,7 +125,10 @@ static dafl_fault segment(void *self, uint32_t number, dafl_segment *out,
     dafl_deep_segment(out, p, number);
     if (number >= dafl_deep_questions(p))
         return DAFL_E_MODEL;
-    if (out->kind == DAFL_SEGMENT_HEAD) {
+    if (out->kind == DAFL_SEGMENT_CENSUS) {
+        for (size_t i = 0; i <= p->classes; i++)
+            dafl_put_u64(bytes, s->census[i]);
+    } else if (out->kind == DAFL_SEGMENT_HEAD) {
         const dafl_head *head = &model->heads[out->layer];
 
         if (out->layer >= model->n_heads)
@@ -179,6 +191,20 @@ static void keep_report(dafl_deep_server *s, const dafl_layout *layout,
     }
 }
 
+/* A sum that has been judged: counts from 0 to n_max. */
+static dafl_fault keep_census(dafl_deep_server *s, const dafl_layout *layout,
+                              const int64_t *x, dafl_why *why)
+{
+    const dafl_params *p = &s->model->params;
+
+    s->census[0] = (uint64_t)x[layout->parts[0].offset];
+    for (size_t i = 0; i < p->classes; i++)
+        s->census[1 + i] = (uint64_t)x[layout->parts[1].offset + i];
+    return s->small || DAFL_WEAK(CENSUS)
+               ? DAFL_FAULT_NONE
+               : dafl_deep_census(p, s->census[0], s->census + 1, why);
+}
+
 static dafl_fault fault_of(dafl_err err, dafl_why *why)
 {
     switch (err) {
@@ -223,15 +249,20 @@ static dafl_fault take(void *self, const dafl_question *q, const int64_t *x,
         return DAFL_E_COHORT;
     if (!DAFL_WEAK(SANITY))
         err = dafl_judge_sum(s->trainer, &s->model->params, &query, &sum, why);
+    dafl_query_layout(&layout, p, &query);
+    if (err == DAFL_OK && query.kind == DAFL_QUERY_CENSUS) {
+        dafl_fault fault = keep_census(s, &layout, x, why);
+
+        if (fault != DAFL_FAULT_NONE)
+            return fault;
+    }
     if (err == DAFL_OK)
         err = dafl_trainer_take(s->trainer, &query, &sum, &s->cohort, why);
     if (err != DAFL_OK)
         return fault_of(err, why);
     dafl_set_copy(&s->newest, &s->cohort);
-    if (query.kind == DAFL_QUERY_REPORT) {
-        dafl_query_layout(&layout, p, &query);
+    if (query.kind == DAFL_QUERY_REPORT)
         keep_report(s, &layout, x);
-    }
     return DAFL_FAULT_NONE;
 }
 

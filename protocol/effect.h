@@ -25,7 +25,8 @@ typedef enum {
     /* both: */
     DAFL_RECORD_BOOT = 1, /* u32 boot */
     /* a client's: */
-    DAFL_RECORD_ENROLLED, /* run[16], u32 enrolment */
+    DAFL_RECORD_ENROLLED, /* run[16], u32 enrolment, roster[32], config[32],
+                             rows[32], basis[32], cell[32] */
     DAFL_RECORD_SETUP,    /* run[16], u32 enrolment, u16 t, h_setup[32],
                              members U0, members U1, members failed, #U1
                              (n_slots (pk, cb)) */

@@ -44,6 +44,10 @@ typedef struct {
      * same numbers, or a fault. */
     dafl_fault (*answer)(void *self, const dafl_question *q, int64_t *x,
                          size_t len);
+    /* What the answers are made of: a digest of the client's rows, whatever
+     * their order, and one of what they are first multiplied with. Both are
+     * the same as long as the data are. NULL: there are no data. */
+    dafl_fault (*data)(void *self, dafl_digest *rows, dafl_digest *basis);
     /* Forget every segment: the client starts anew from segment 0, in another
      * run. */
     dafl_fault (*rewind)(void *self);

@@ -75,7 +75,7 @@ dafl_err dafl_server_new(dafl_server **out, const dafl_server_params *p,
     s->pool = p->pool;
     s->deadline = UINT64_MAX;
     s->online = s->enrolled = s->dealt = s->u0 = s->u1 = s->acked = s->usable =
-        s->around = s->barred = dafl_members_none(k);
+        s->around = s->barred = s->suspects = dafl_members_none(k);
     dafl_server_drop_slot(s);
     s->seats = calloc(k, sizeof *s->seats);
     s->cells = calloc(k, sizeof *s->cells);

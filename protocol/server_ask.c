@@ -116,6 +116,7 @@ static bool choose_question(dafl_server *s)
         if (s->method->choose != NULL)
             s->method->choose(s->method_self, &s->question, s->node.roster,
                               &s->chosen);
+        dafl_server_leave_out(s, &s->chosen);
         cohort = expected(s);
         if (s->shape.n_ties == 0 || fits_ties(s, &cohort))
             return true;
@@ -280,26 +281,29 @@ static void send_result(dafl_server *s, dafl_fault fault)
                                            .set = s->u3});
 }
 
-void dafl_server_fail(dafl_server *s, dafl_fault fault)
+void dafl_server_retry(dafl_server *s, dafl_fault fault)
 {
     s->stats.failed++;
     send_result(s, fault);
     s->plain = true;
-    if (++s->failures > s->node.config->retries)
+    if (s->failures > s->node.config->retries)
         dafl_server_over(s, fault);
     else
         dafl_server_ask(s);
 }
 
+void dafl_server_fail(dafl_server *s, dafl_fault fault)
+{
+    s->failures++;
+    dafl_server_retry(s, fault);
+}
+
 /* The cohort stands but is thin: the next attempt may find more. */
 static void send_home(dafl_server *s)
 {
-    s->stats.failed++;
-    send_result(s, DAFL_E_COHORT);
     s->thin++;
-    s->plain = true;
     s->patient = true;
-    dafl_server_ask(s);
+    dafl_server_retry(s, DAFL_E_COHORT);
 }
 
 void dafl_server_bar(dafl_server *s, size_t client)

@@ -140,10 +140,15 @@ static void finish(dafl_server *s)
     fault =
         s->method->take(s->method_self, &s->question, sum, len, &s->u3, &why);
     dafl_bulk_free(sum);
-    if (fault != DAFL_FAULT_NONE) {
+    if (dafl_fault_falls(fault) == DAFL_FALLS_RUN)
+        dafl_server_over(s, fault);
+    else if (fault == DAFL_E_SUM_INVALID)
+        dafl_server_doubt(s);
+    else if (fault != DAFL_FAULT_NONE)
         dafl_server_fail(s, fault);
+    if (fault != DAFL_FAULT_NONE)
         return;
-    }
+    dafl_server_blame(s);
     record_sum(s, &result.sum);
     dafl_put_result(&w, &result);
     dafl_node_send(&s->node, DAFL_MSG_RESULT, s->slot, &s->online, &w);

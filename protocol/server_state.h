@@ -70,6 +70,9 @@ struct dafl_server {
     bool plain;              /* no tied variant any more */
     bool patient;            /* give those who left a while to come back */
     dafl_members around;     /* online at some time since it was first asked */
+    bool doubting;           /* its sum could not be true, with all of .. */
+    dafl_members suspects;   /* .. these; now without .. */
+    uint16_t left_out;       /* .. this cell */
 
     /* the slot */
     uint32_t slot;
@@ -123,8 +126,16 @@ void dafl_server_catch_up(dafl_server *s, uint16_t client);
 void dafl_server_drop_slot(dafl_server *s);
 /* The run is over. */
 void dafl_server_over(dafl_server *s, dafl_fault fault);
-/* This attempt has failed; the next one follows. */
+/* This attempt has failed; the next one follows. dafl_server_fail counts it
+ * against the question's tries. */
 void dafl_server_fail(dafl_server *s, dafl_fault fault);
+void dafl_server_retry(dafl_server *s, dafl_fault fault);
+/* The sum of U3 cannot be true: try without one of its cells, the next one. */
+void dafl_server_doubt(dafl_server *s);
+/* Take the cell that is left out from a cohort. */
+void dafl_server_leave_out(const dafl_server *s, dafl_members *cohort);
+/* The sum can be true: name the cell that was left out, and bar it. */
+void dafl_server_blame(dafl_server *s);
 /* Open the sum of U3 from what was revealed and hand it to the method. */
 void dafl_server_open(dafl_server *s);
 /* The segment before a question, made when it is first asked. */

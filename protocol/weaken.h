@@ -22,6 +22,10 @@ typedef enum {
     DAFL_WEAK_SLOT,       /* client: slots may be used again */
     DAFL_WEAK_RESEND,     /* client: after a restart any upload may be sent */
     DAFL_WEAK_WIPE,       /* client: secrets of closed slots stay */
+    DAFL_WEAK_DATA,       /* client: its rows may change during a run */
+    DAFL_WEAK_CELL_HISTORY, /* client: the same rows in any cell */
+    DAFL_WEAK_DOMINATED,    /* method: one row may carry an operand */
+    DAFL_WEAK_CENSUS,       /* method: few rows, rare classes */
 } dafl_weak;
 
 #ifdef DAFL_WEAKEN

@@ -1004,11 +1004,12 @@ static dafl_server_method recording; /* DeepAFL's, with school_take */
 
 static dafl_err found(void *ctx, const dafl_params *p,
                       const dafl_projection *first, dafl_site **site,
-                      dafl_site **held, dafl_why *why)
+                      dafl_site **held, dafl_digest *rows, dafl_why *why)
 {
     const plot *at_plot = ctx;
 
     *held = NULL;
+    DAFL_TRY(dafl_deep_digest(rows, &data, at_plot->rows, at_plot->n));
     return dafl_site_new(site, p, pool, &data, at_plot->rows, at_plot->n, first,
                          why);
 }
@@ -1020,6 +1021,7 @@ static void *school_client(lab *l, uint16_t client)
     (void)l;
     assert_ok(dafl_deep_client_new(&c, &school.p, found, NULL,
                                    &school.plots[client], NULL));
+    dafl_deep_client_allow(c, true, true);
     return c;
 }
 
@@ -1039,6 +1041,7 @@ static void *school_server(lab *l)
     dafl_model_free(&school.model);
     assert_ok(dafl_model_new(&school.model, &school.p));
     assert_ok(dafl_deep_server_new(&s, school.model, &everyone, school.k));
+    dafl_deep_server_allow_small(s);
     return s;
 }
 

@@ -80,13 +80,14 @@ static dafl_params params(void)
 
 static dafl_err found(void *ctx, const dafl_params *p,
                       const dafl_projection *first, dafl_site **site,
-                      dafl_site **held, dafl_why *why)
+                      dafl_site **held, dafl_digest *rows, dafl_why *why)
 {
     plot *at_plot = ctx;
 
     if (at_plot->gone)
         return DAFL_ERR_INPUT;
     at_plot->founded++;
+    assert_ok(dafl_deep_digest(rows, &data, at_plot->rows, at_plot->n));
     DAFL_TRY(dafl_site_new(site, p, pool, &data, at_plot->rows, at_plot->n,
                            first, why));
     if (at_plot->n_held > 0)
@@ -100,6 +101,7 @@ static dafl_deep_client *new_client(const dafl_params *p, plot *at_plot)
     dafl_deep_client *c = NULL;
 
     assert_ok(dafl_deep_client_new(&c, p, found, NULL, at_plot, NULL));
+    dafl_deep_client_allow(c, true, true);
     return c;
 }
 
@@ -134,6 +136,7 @@ static world *new_world(const dafl_params *p, size_t n)
     }
     assert_ok(dafl_model_new(&w->model, p));
     assert_ok(dafl_deep_server_new(&w->server, w->model, &everyone, n));
+    dafl_deep_server_allow_small(w->server);
     return w;
 }
 
@@ -770,6 +773,11 @@ static void a_malformed_segment_is_refused_and_forgotten(void **state)
             if (good->kind == DAFL_SEGMENT_NOTHING) {
                 assert_int_equal(good->bytes.len, 0);
                 refuse(w->clients[0], good, &one, 1);
+            } else if (good->kind == DAFL_SEGMENT_CENSUS) {
+                assert_int_equal(good->bytes.len, 8 * (p.classes + 1));
+                refuse(w->clients[0], good, good->bytes.ptr,
+                       good->bytes.len - 1);
+                refuse(w->clients[0], good, NULL, 0);
             } else {
                 assert_true(good->bytes.ptr[0] == p.classes);
                 refuse_numbers(w->clients[0], good, &p);
@@ -1255,6 +1263,7 @@ static dafl_deep_server *counted_server(dafl_model **model,
 
     assert_ok(dafl_model_new(model, p));
     assert_ok(dafl_deep_server_new(&server, *model, &everyone, 1));
+    dafl_deep_server_allow_small(server);
     assert_int_equal(sm->take(server, &q, census, 3, &one, NULL), 0);
     return server;
 }
