@@ -93,7 +93,9 @@ CHECK_HELPER void assert_says(const dafl_why *why, const char *words)
 
 /* ---- random inputs ---- */
 
-static uint64_t check_state;
+/* One for all files of a program. */
+extern uint64_t check_state;
+__attribute__((weak)) uint64_t check_state;
 
 /* Call first in main or in a case: prints the seed of what follows. */
 CHECK_HELPER void check_seed(void)
