@@ -11,10 +11,11 @@
  *
  * Segments: number n comes before question n and holds what the sum of question
  * n-1 gave. kind 0 "nothing" (before the census): no bytes; 3 "census": u64
- * rows, C (u64 rows of a class), for the clients to judge; 1 "head" of a layer: u32 rank, U (d x rank), M (rank x C); 2 "block" of a layer: u32
- * rank, N (dF x rank); numbers are IEEE doubles, little endian, row-major. Rank
- * 0 has no numbers. Where Omega is ablated a head brings the block of rank 0
- * after it along. */
+ * rows, C (u64 rows of a class), for the clients to judge; 1 "head" of a layer:
+ * u32 rank, U (d x rank), M (rank x C); 2 "block" of a layer: u32 rank, N (dF x
+ * rank); numbers are IEEE doubles, little endian, row-major. Rank 0 has no
+ * numbers. Where Omega is ablated a head brings the block of rank 0 after it
+ * along. */
 #ifndef DAFL_PROTOCOL_DEEP_H
 #define DAFL_PROTOCOL_DEEP_H
 
@@ -136,9 +137,10 @@ dafl_site *dafl_deep_client_site(const dafl_deep_client *client);
 /* The server's side. take() judges a sum before the trainer sees it: counts,
  * diagonals and magnitudes within the contract, |G_ij|^2 <= G_ii G_jj, and no
  * negative eigenvalue, also of a G that an increment would give. Its faults:
- * DAFL_E_SUM_INVALID; DAFL_E_CENSUS for counts that clients would refuse; DAFL_E_COHORT for an increment over another cohort than
- * its ties; DAFL_E_STATE for a question that is not the next one;
- * DAFL_E_TIMEOUT, nobody's fault, when memory was short. */
+ * DAFL_E_SUM_INVALID; DAFL_E_CENSUS for counts that clients would refuse;
+ * DAFL_E_COHORT for an increment over another cohort than its ties;
+ * DAFL_E_STATE for a question that is not the next one; DAFL_E_TIMEOUT,
+ * nobody's fault, when memory was short. */
 typedef struct dafl_deep_server dafl_deep_server;
 extern const dafl_server_method dafl_deep_server_method;
 

@@ -34,7 +34,8 @@ dafl_err dafl_deep_server_new(dafl_deep_server **out, dafl_model *model,
     s->part = *part;
     s->correct = calloc(2 * (model->params.layers + 1), sizeof *s->correct);
     s->census = calloc(model->params.classes + 1, sizeof *s->census);
-    if (s->correct == NULL || s->census == NULL || dafl_set_init(&s->newest, n_clients) != DAFL_OK ||
+    if (s->correct == NULL || s->census == NULL ||
+        dafl_set_init(&s->newest, n_clients) != DAFL_OK ||
         dafl_set_init(&s->cohort, n_clients) != DAFL_OK ||
         dafl_trainer_new(&s->trainer, model, n_clients) != DAFL_OK) {
         dafl_deep_server_free(&s);

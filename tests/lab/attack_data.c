@@ -120,9 +120,8 @@ static bool cells_drawn_anew(bool stopped)
     sheet_answer(&first, 2, x2);
     sheet_answer(&first, 3, x3);
     for (size_t i = 0; i < SHEET_COLS; i++)
-        singled_out =
-            singled_out && second.n_sums > 0 &&
-            first.sums[0][i] - second.sums[0][i] == x2[i] - x3[i];
+        singled_out = singled_out && second.n_sums > 0 &&
+                      first.sums[0][i] - second.sums[0][i] == x2[i] - x3[i];
     lab_free(&l);
     return singled_out;
 }

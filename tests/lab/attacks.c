@@ -37,10 +37,10 @@ int main(int argc, char **argv)
             if (!wanted(a, argc > 1 ? argv[1] : ""))
                 continue;
             assert_true(n < COUNT(tests));
-            tests[n++] = (struct CMUnitTest){
-                .name = a->name,
-                .test_func = run_one,
-                .initial_state = (void *)(uintptr_t)a};
+            tests[n++] =
+                (struct CMUnitTest){.name = a->name,
+                                    .test_func = run_one,
+                                    .initial_state = (void *)(uintptr_t)a};
         }
     if (n == 0) {
         print_error("no attack relies on this\n");
