@@ -275,6 +275,8 @@ dafl_err dafl_client_receive(dafl_client *c, dafl_bytes message)
 
     if (fault == DAFL_FAULT_NONE) {
         handler = table[c->state][m.type];
+        if (handler == NULL && DAFL_WEAK(TURN))
+            handler = table[DAFL_CLIENT_SIGNED][m.type];
         fault = handler == NULL ? DAFL_E_STATE : handler(c, &m);
     }
     if (fault != DAFL_FAULT_NONE)

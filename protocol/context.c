@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/context.h"
 
+#include "protocol/weaken.h"
+
 static void part_members(dafl_hash *h, const dafl_members *m)
 {
     uint8_t n[2] = {(uint8_t)m->n, (uint8_t)(m->n >> 8)};
@@ -91,7 +93,8 @@ void dafl_context_slot(dafl_digest *ctx, const dafl_digest *h_setup,
     dafl_hash_digest(&h, h_setup);
     dafl_hash_u32(&h, slot);
     dafl_hash_u32(&h, query);
-    dafl_hash_digest(&h, model);
+    if (!DAFL_WEAK(BINDING))
+        dafl_hash_digest(&h, model);
     dafl_hash_u64(&h, len);
     dafl_hash_part(&h, &w, sizeof w);
     dafl_hash_digest(&h, he);

@@ -88,7 +88,7 @@ dafl_fault dafl_rule_conf(const dafl_slot_view *v, const dafl_conf *conf,
 dafl_share_kind dafl_rule_reveal(const dafl_members *a, const dafl_members *u3,
                                  size_t dealer)
 {
-    if (!dafl_members_has(a, dealer))
+    if (!dafl_members_has(a, dealer) && !DAFL_WEAK(OUTSIDE))
         return DAFL_SHARE_NOTHING;
     return dafl_members_has(u3, dealer) ? DAFL_SHARE_B : DAFL_SHARE_SK;
 }
