@@ -26,22 +26,9 @@ typedef enum {
     DAFL_WEAK_CELL_HISTORY, /* client: the same rows in any cell */
     DAFL_WEAK_DOMINATED,    /* method: one row may carry an operand */
     DAFL_WEAK_CENSUS,       /* method: few rows, rare classes */
-    DAFL_WEAK_END,        /* server: an upload counts before END verifies */
-    DAFL_WEAK_FIRST_END,  /* server: a second END counts again */
-    DAFL_WEAK_COMMITMENT, /* server: rebuilt secrets are not compared */
-    DAFL_WEAK_SANITY,     /* method: sums are not judged */
-    DAFL_WEAK_CELLS,      /* client: cohorts may split cells */
-    DAFL_WEAK_COHORT,     /* client: cohorts may be smaller than m */
-    DAFL_WEAK_TIES,       /* client: increments over any cohort */
-    DAFL_WEAK_FORGED,     /* client: takes any digest for its own upload */
-    DAFL_WEAK_QUORUM,     /* client: CONF is not checked */
-    DAFL_WEAK_STATEMENT,  /* client: signs every statement */
-    DAFL_WEAK_TURN,       /* client: messages count in any state */
-    DAFL_WEAK_OUTSIDE,    /* client: reveals of those who were not cast */
-    DAFL_WEAK_BINDING,    /* both: keys are not bound to the model */
-    DAFL_WEAK_SLOT,       /* client: slots may be used again */
-    DAFL_WEAK_RESEND,     /* client: after a restart any upload may be sent */
-    DAFL_WEAK_WIPE,       /* client: secrets of closed slots stay */
+    DAFL_WEAK_TURN,         /* client: messages count in any state */
+    DAFL_WEAK_OUTSIDE,      /* client: reveals of those who were not cast */
+    DAFL_WEAK_BINDING,      /* both: keys are not bound to the model */
 } dafl_weak;
 
 #ifdef DAFL_WEAKEN

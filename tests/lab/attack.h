@@ -25,6 +25,7 @@ typedef struct {
 
 /* Lists, each ending with an entry without a name; one file each. */
 extern const lab_attack attacks_slot[];   /* a server, in a slot */
+extern const lab_attack attacks_quorum[]; /* .. with signatures and shares */
 extern const lab_attack attacks_setup[];  /* a server, before the first slot */
 extern const lab_attack attacks_client[]; /* clients */
 extern const lab_attack attacks_data[];   /* what a client asks of its data */
