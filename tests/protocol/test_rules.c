@@ -216,6 +216,88 @@ static void forged_confirmations_are_refused(void **state)
     assert_int_equal(dafl_rule_conf(&v, &c, &a, &stmt), DAFL_E_QUORUM);
 }
 
+/* ---- two views of many ---- */
+
+#define MANY 250
+
+static dafl_signature signed_by[2][MANY]; /* what everybody signs of both */
+static const dafl_digest views[2] = {{{1}}, {{2}}};
+
+static void make_many(dafl_roster *many)
+{
+    static dafl_party p[MANY + 1];
+
+    for (size_t i = 0; i <= MANY; i++) {
+        uint8_t seed[64] = {(uint8_t)i, (uint8_t)(i >> 8), 1};
+        dafl_secret_identity id;
+        char name[16];
+
+        seed[33] = (uint8_t)i;
+        seed[34] = (uint8_t)(i >> 8);
+        (void)snprintf(name, sizeof name, "p%zu", i);
+        assert_ok(dafl_identity_new_derand(&id, name, seed, NULL));
+        p[i].id = id.public;
+        p[i].role = i < MANY ? DAFL_ROLE_CLIENT : DAFL_ROLE_SERVER;
+        p[i].cell = i < MANY ? 0 : DAFL_NO_CELL;
+        for (size_t v = 0; v < 2 && i < MANY; v++)
+            dafl_sign(&signed_by[v][i], &views[v], &id);
+    }
+    assert_ok(dafl_roster_make(many, p, MANY + 1, NULL));
+}
+
+/* Clients below `first` see view 0, those from MANY - c on sign both; whether a
+ * client takes its view for confirmed. (Who has which number is the same to
+ * the rule: all keys differ.) */
+static bool confirmed(const dafl_slot_view *v, size_t view_number, size_t first,
+                      size_t c)
+{
+    static uint8_t signatures[MANY * DAFL_SIGNATURE_BYTES];
+    dafl_conf conf = {.signers = dafl_members_none(MANY)};
+    size_t n = 0;
+
+    for (size_t u = 0; u < MANY; u++)
+        if (u >= MANY - c || (u >= first) == (view_number == 1)) {
+            dafl_members_add(&conf.signers, u);
+            memcpy(signatures + DAFL_SIGNATURE_BYTES * n++,
+                   signed_by[view_number][u].b, DAFL_SIGNATURE_BYTES);
+        }
+    conf.signatures = (dafl_bytes){signatures, DAFL_SIGNATURE_BYTES * n};
+    return dafl_rule_conf(v, &conf, v->u1, &views[view_number]) == 0;
+}
+
+/* S2. Splits at random and around the threshold. With one signature less to be
+ * found, two views are confirmed where the bound is tight. */
+static void of_two_views_of_250_clients_one_is_confirmed_at_most(void **state)
+{
+    static dafl_roster many;
+    dafl_members everybody;
+    dafl_slot_view v = {.roster = &many, .policy = &policy, .u1 = &everybody};
+
+    (void)state;
+    check_seed();
+    make_many(&many);
+    everybody = dafl_roster_clients(&many);
+    for (size_t i = 0; i < 40; i++) {
+        size_t c = random_size(0, 100), honest = MANY - c, first, t = 0;
+        bool one, two;
+
+        assert_int_equal(dafl_threshold(&t, MANY, c, 0), 0);
+        first = i % 2 == 0 ? random_size(0, honest)
+                           : t - c + random_size(0, 2); /* - 1, 0, 1 */
+        v.t = t;
+        one = confirmed(&v, 0, first, c);
+        two = confirmed(&v, 1, first, c);
+        assert_int_equal(one, first + c > t);
+        assert_int_equal(two, honest - first + c > t);
+        assert_false(one && two);
+        v.t = t - 1;
+        first = honest / 2;
+        assert_int_equal(confirmed(&v, 0, first, c) &&
+                             confirmed(&v, 1, first, c),
+                         (MANY - 1 + c) % 2 == 1);
+    }
+}
+
 static void never_both_kinds_of_share(void **state)
 {
     (void)state;
@@ -240,6 +322,7 @@ int main(void)
         cmocka_unit_test(nobody_is_a_survivor_without_its_own_digest),
         cmocka_unit_test(a_quorum_has_t_others_for_everyone),
         cmocka_unit_test(forged_confirmations_are_refused),
+        cmocka_unit_test(of_two_views_of_250_clients_one_is_confirmed_at_most),
         cmocka_unit_test(never_both_kinds_of_share),
     };
 

@@ -21,23 +21,19 @@ static void the_published_examples_hold(void **state)
     assert_int_equal(dafl_threshold(&t, 257, 0, 0), DAFL_E_PARAMS);
 }
 
-/* A cheating server wants two statements confirmed for the same client: two
- * quorums of its k holders in which every holder common to both colludes. The
- * least overlap of two sets of t among k is 2t - k. */
-static bool two_quorums_without_an_honest_one(size_t t, size_t k, size_t c)
+/* A cheating server shows two things to the honest; colluders go along with
+ * both. Whether there is a split in which both views have so many behind them.
+ */
+static bool two_views(size_t need, size_t honest, size_t c)
 {
-    return t <= k && 2 * t <= k + c;
+    for (size_t i = 0; i <= honest; i++)
+        if (i + c >= need && honest - i + c >= need)
+            return true;
+    return false;
 }
 
-/* Or both secrets of one client: t shares of each kind, an honest holder giving
- * one kind only, a colluder both. */
-static bool both_secrets(size_t t, size_t k, size_t c)
-{
-    size_t honest = k - c;
-
-    return 2 * t <= honest + 2 * c && t <= k;
-}
-
+/* S8. Of a client's k holders t give shares of one kind, t of the other; of n
+ * clients t + 1 sign one statement, t + 1 another. */
 static void no_two_quorums_and_never_both_secrets(void **state)
 {
     (void)state;
@@ -51,10 +47,12 @@ static void no_two_quorums_and_never_both_secrets(void **state)
                     continue;
                 }
                 assert_true(t >= 1 && t <= k - a);
-                assert_false(two_quorums_without_an_honest_one(t, k, c));
-                assert_false(both_secrets(t, k, c));
-                /* Tight: with one less the attack exists. */
-                assert_true(two_quorums_without_an_honest_one(t - 1, k, c));
+                assert_false(two_views(t, k - c, c));
+                assert_false(two_views(t + 1, n - c, c));
+                /* With one less both secrets can be had, and, where the bound
+                 * is tight for them too, two statements. */
+                assert_true(two_views(t - 1, k - c, c));
+                assert_int_equal(two_views(t, n - c, c), (k + c) % 2 == 1);
             }
 }
 
