@@ -129,7 +129,6 @@ static void drop_slot(dafl_client *c)
     c->x = NULL;
     dafl_writer_drop(&c->y);
     c->uploaded = false;
-    c->signed_one = false;
 }
 
 void dafl_client_free(dafl_client **client)

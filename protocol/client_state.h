@@ -69,7 +69,7 @@ struct dafl_client {
     dafl_shape shape;
     dafl_digest ctx, ctx2, dig, stmt;
     dafl_members a, u3;
-    bool uploaded, signed_one; /* dig, stmt are those of `slot` */
+    bool uploaded; /* dig is that of `slot` */
     int64_t *x;                /* bulk memory, until it is masked */
     dafl_writer y;             /* masked and packed, until SURV */
 
