@@ -5,6 +5,7 @@
 a  rounding off: every head of 20 layers, the risk and the regularised risk
 b  the grid on the digits: the error falls with the bits as it should
 c  AFL is ridge regression on the rounded features
+d  rounding off: both schedules, with cohorts that change from sum to sum and without
 
 With DEEPAFL_DATA set, (a) also compares with reference/deepafl_numpy.py there.
 """
@@ -50,7 +51,7 @@ def random_projections(rng, d0, d, df, layers):
 
 
 def library(exe, x, y, projections, classes, lam, gamma, act="gelu", schedule="delta",
-            sites=1, grid=0, magnitude=4):
+            sites=1, grid=0, magnitude=4, cohorts=None):
     """Heads and the rows of risk.npy, from train_f64. No projections: AFL."""
     with tempfile.TemporaryDirectory() as name:
         tmp = Path(name)
@@ -60,11 +61,14 @@ def library(exe, x, y, projections, classes, lam, gamma, act="gelu", schedule="d
             np.save(tmp / (f"B{k - 1}.npy" if k else "A.npy"), w)
             # Case differs only: a.npy and A.npy want a case-sensitive directory.
             np.save(tmp / (f"b{k - 1}.npy" if k else "a.npy"), b)
+        if cohorts is not None:
+            np.save(tmp / "cohorts.npy", cohorts.astype(np.uint8))
         layers = max(len(projections) - 1, 0)
         d, df = projections[-1][0].shape if layers else (x.shape[1],) * 2
         subprocess.run([exe, tmp / "X.npy", tmp / "y.npy", tmp if projections else "-", tmp] +
                        [str(v) for v in (classes, layers, d, df, lam, gamma, act, schedule,
-                                         sites, grid, magnitude)], check=True)
+                                         sites, grid, magnitude)] +
+                       [tmp / "cohorts.npy" if cohorts is not None else "-"], check=True)
         return ([np.load(tmp / f"W{t}.npy") for t in range(layers + 1)],
                 np.load(tmp / "risk.npy"))
 
@@ -160,6 +164,53 @@ def afl_is_ridge(exe, digits, seed):
                 check(plain > 10 * allowed, "rounding leaves a trace")
 
 
+def changing_cohorts(rng, layers, sites, churn):
+    """Who answers which question: at most a third away, the same as before with 1 - churn."""
+    rows, cohort = [], np.ones(sites, bool)
+    for question in range(2 * layers + 3):
+        if rng.random() < churn:
+            cohort = np.ones(sites, bool)
+            cohort[rng.choice(sites, rng.integers(0, sites // 3 + 1), replace=False)] = False
+        rows.append(cohort)
+    return np.array(rows)
+
+
+def both_schedules(exe, seed, cases):
+    """L6: an increment gives what a full Gram sum over the same cohort gives."""
+    layers, increments = 10, {"delta": 0, "full": 0}
+    print(f"\n(d) rounding off, {layers} layers, seed {seed}: schedules and churn, largest "
+          "relative error of a head")
+    print("case churn sites activation | increments    delta     full  delta - full")
+    for case in range(cases):
+        rng = np.random.default_rng([seed, 4, case])
+        d, df, d0 = rng.integers(8, 41, 3)
+        classes, sites = rng.integers(2, 8), rng.integers(3, 10)
+        n = 12 * d
+        churn = (0, 0.2, 0.5)[case % 3]
+        act = ACTIVATIONS[case % 7]
+        x, y = rng.normal(size=(n, d0)), rng.integers(0, classes, n)
+        projections = random_projections(rng, d0, d, df, layers)
+        cohorts = changing_cohorts(rng, layers, sites, churn)
+        want, _, _ = textbook.train(x, y, projections, classes, 1.0, 0.1, act,
+                                    present=cohorts[:, np.arange(n) % sites])
+        heads, carried = {}, {}
+        for schedule in ("delta", "full"):
+            heads[schedule], said = library(exe, x, y, projections, classes, 1.0, 0.1, act,
+                                            schedule, sites, cohorts=cohorts)
+            carried[schedule] = int(said[:, 3].sum())
+            increments[schedule] += carried[schedule]
+        errors = [max(map(distance, heads[s], want)) for s in heads]
+        errors.append(max(map(distance, heads["delta"], heads["full"])))
+        print(f"{case:4} {churn:5} {sites:5} {act:10} | {carried['delta']:4} of {layers:2} "
+              f"{errors[0]:8.1e} {errors[1]:8.1e}      {errors[2]:8.1e}")
+        check(max(errors) <= HEADS_TOL, f"case {case}: heads of both schedules")
+        # An increment wherever two Gram sums and the residual between have one cohort.
+        same = [(cohorts[q - 2:q + 1] == cohorts[q]).all() for q in range(3, 2 * layers + 2, 2)]
+        check(carried["delta"] == sum(same), f"case {case}: increments when the cohort stays")
+    check(increments["full"] == 0, "schedule full carries nothing")
+    check(0 < increments["delta"] < layers * cases, "some increments, some full sums")
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("train_f64")
@@ -170,5 +221,6 @@ if __name__ == "__main__":
     rounding_off(args.train_f64, args.seed, args.cases)
     grid_on_digits(args.train_f64, args.digits, args.seed)
     afl_is_ridge(args.train_f64, args.digits, args.seed)
+    both_schedules(args.train_f64, args.seed, args.cases)
     print(f"\n{failures} failures; replay with --seed {args.seed} --cases {args.cases}")
     sys.exit(failures > 0)

@@ -12,7 +12,8 @@ typedef struct {
     const deal *d;
     dafl_site **sites;
     dafl_trainer *trainer;
-    dafl_set all;
+    size_t question;
+    dafl_set cohort; /* that answers it */
 } run;
 
 /* FNV-1a over the words of a sum. */
@@ -40,6 +41,19 @@ static dafl_err found(run *r, dafl_why *why)
     return err;
 }
 
+static void gather(run *r)
+{
+    size_t n = r->d->n_sites;
+    bool listed =
+        r->d->present != NULL && r->question < 2 * r->model->params.layers + 3;
+
+    dafl_set_clear(&r->cohort);
+    for (size_t k = 0; k < n; k++)
+        if (!listed || r->d->present[r->question * n + k] != 0)
+            dafl_set_add(&r->cohort, k);
+}
+
+/* Who is not in the cohort follows the model all the same. */
 static dafl_err answer_all(run *r, const dafl_query *query, dafl_sum *total,
                            dafl_why *why)
 {
@@ -55,8 +69,8 @@ static dafl_err answer_all(run *r, const dafl_query *query, dafl_sum *total,
         err = dafl_sum_init(&part, total->len, total->i != NULL);
         if (err != DAFL_OK)
             break;
-        err = dafl_site_answer(r->sites[k], r->model, query, &projection, &part,
-                               why);
+        err = dafl_site_answer(r->sites[k], r->model, query, &projection,
+                               dafl_set_has(&r->cohort, k) ? &part : NULL, why);
         dafl_sum_add(total, &part);
         dafl_sum_drop(&part);
     }
@@ -100,7 +114,7 @@ static dafl_err trace_of(const dafl_sum *sum, const dafl_layout *layout,
     return DAFL_OK;
 }
 
-static dafl_err look(run *r, layer_facts *facts, dafl_why *why)
+static dafl_err look(run *r, layer_facts *facts, bool carried, dafl_why *why)
 {
     const dafl_params *p = &r->model->params;
     dafl_query query = {.kind = DAFL_QUERY_GRAM};
@@ -109,7 +123,8 @@ static dafl_err look(run *r, layer_facts *facts, dafl_why *why)
     dafl_err err;
 
     dafl_query_layout(&layout, p, &query);
-    *facts = (layer_facts){.said = dafl_trainer_risk(r->trainer)};
+    *facts = (layer_facts){.said = dafl_trainer_risk(r->trainer),
+                           .carried = carried};
     err = dafl_sum_init(&sum, layout.len, p->contract.exact);
     for (size_t k = 0; err == DAFL_OK && k < r->d->n_sites; k++) {
         err = dafl_site_gram(r->sites[k], &sum, why);
@@ -131,7 +146,8 @@ static dafl_err step(run *r, layer_facts *facts, uint64_t *hash, bool *done,
     dafl_sum total;
     dafl_err err;
 
-    dafl_trainer_next(r->trainer, &query, &r->all);
+    gather(r);
+    dafl_trainer_next(r->trainer, &query, &r->cohort);
     *done = query.kind == DAFL_QUERY_DONE;
     if (*done)
         return DAFL_OK;
@@ -140,14 +156,16 @@ static dafl_err step(run *r, layer_facts *facts, uint64_t *hash, bool *done,
         dafl_sum_init(&total, layout.len, r->model->params.contract.exact));
     err = answer_all(r, &query, &total, why);
     if (err == DAFL_OK)
-        err = dafl_trainer_take(r->trainer, &query, &total, &r->all, why);
+        err = dafl_trainer_take(r->trainer, &query, &total, &r->cohort, why);
+    r->question++;
     *hash = hash_sum(*hash, &total);
     if (err == DAFL_OK && facts != NULL && query.kind == DAFL_QUERY_RESIDUAL)
         err = trace_of(&total, &layout, &facts[query.layer].pi_trace);
     dafl_sum_drop(&total);
     if (err == DAFL_OK && facts != NULL &&
         (query.kind == DAFL_QUERY_GRAM || query.kind == DAFL_QUERY_INCREMENT))
-        err = look(r, &facts[query.layer], why);
+        err = look(r, &facts[query.layer], query.kind == DAFL_QUERY_INCREMENT,
+                   why);
     return err;
 }
 
@@ -161,10 +179,8 @@ dafl_err run_training(dafl_model *model, dafl_pool *pool, const dafl_data *data,
     dafl_err err = DAFL_ERR_NOMEM;
 
     r.sites = calloc(d->n_sites, sizeof(dafl_site *));
-    if (r.sites == NULL || dafl_set_init(&r.all, d->n_sites) != DAFL_OK)
+    if (r.sites == NULL || dafl_set_init(&r.cohort, d->n_sites) != DAFL_OK)
         goto out;
-    for (size_t k = 0; k < d->n_sites; k++)
-        dafl_set_add(&r.all, k);
     err = dafl_trainer_new(&r.trainer, model, d->n_sites);
     if (err == DAFL_OK)
         err = found(&r, why);
@@ -176,7 +192,7 @@ out:
     for (size_t k = 0; r.sites != NULL && k < d->n_sites; k++)
         dafl_site_free(&r.sites[k]);
     dafl_trainer_free(&r.trainer);
-    dafl_set_drop(&r.all);
+    dafl_set_drop(&r.cohort);
     free(r.sites);
     return err;
 }

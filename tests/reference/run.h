@@ -13,6 +13,9 @@ typedef struct {
     const uint32_t *rows;
     const size_t *first;
     const uint32_t *order; /* in which the sites answer; NULL: by number */
+    /* [question][site], 2 * layers + 3 questions: 0 for a site that does not
+     * answer. NULL: all do. */
+    const uint8_t *present;
 } deal;
 
 /* Of one layer: what the trainer says, and what the sites' rows say. */
@@ -22,6 +25,7 @@ typedef struct {
     /* Traces, which bound the spectral norms: of G, from a Gram sum of its
      * own, and of Pi (0 at the last layer). */
     double trace, pi_trace;
+    bool carried; /* G came by an increment */
 } layer_facts;
 
 /* Fill `model` (new, empty). facts: layers + 1; *print becomes a hash of every

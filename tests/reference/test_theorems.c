@@ -101,7 +101,7 @@ static deal deal_out(world *w, size_t n_sites)
         dafl_draw_shuffle(&draw, w->rows, n);
         dafl_draw_shuffle(&draw, w->order, n_sites);
     }
-    return (deal){n_sites, w->rows, w->first, w->order};
+    return (deal){n_sites, w->rows, w->first, w->order, NULL};
 }
 
 static dafl_params random_params(const world *w, bool exact)

@@ -58,14 +58,21 @@ def omega_kronecker(f, r, w, gamma):
     return x.reshape((f.shape[1], w.shape[0]), order="F")
 
 
-def train(x, labels, projections, n_classes, lam, gamma, act, solve=omega):
-    """projections: [(A, a), (B_0, b_0), ..]. Returns heads, risks, regularised risks."""
+def train(x, labels, projections, n_classes, lam, gamma, act, solve=omega, present=None):
+    """projections: [(A, a), (B_0, b_0), ..]. Returns heads, risks, regularised risks.
+
+    present: for every question a mask of the rows whose owners answer it. Question 2t + 1 fits
+    W_t, 2t + 2 fits Omega_t; every row takes every step. Risks are over all rows.
+    """
+    if present is None:
+        present = np.ones((2 * len(projections) + 1, len(x)), bool)
     y = np.zeros((len(x), n_classes))
     y[np.arange(len(x)), labels] = 1
     heads, risks, penalised, paid = [], [], [], 0.0
     phi = np.tanh(x @ projections[0][0] + projections[0][1])
     for layer in range(len(projections)):
-        w = ridge(phi, y, lam)
+        in_w, in_omega = present[2 * layer + 1], present[2 * layer + 2]
+        w = ridge(phi[in_w], y[in_w], lam)
         rest = y - phi @ w
         heads.append(w)
         risks.append(np.square(rest).sum())
@@ -73,7 +80,7 @@ def train(x, labels, projections, n_classes, lam, gamma, act, solve=omega):
         if layer + 1 < len(projections):
             b, bias = projections[layer + 1]
             f = activate(act, phi @ b + bias)
-            om = solve(f, rest, w, gamma)
+            om = solve(f[in_omega], rest[in_omega], w, gamma)
             paid += gamma * np.square(om).sum()
             phi = phi + f @ om
     return heads, np.array(risks), np.array(penalised)
