@@ -5,15 +5,10 @@
  * public. Pi_1 over a cohort without somebody, taken off it, leaves the block
  * of who is missing.
  *
- * The plant, with B_1 known from the seed:
- *   m   = B_S (B_S'B_S)^-1 1 h     adding it to a row of Phi lifts the units S
- *                                  by h;
- *   U   = m / |m| and more columns that make it orthonormal; W = 0, so that R =
- *         Y and Upsilon 1 = F'1;
- *   N   = |m| Pi_0^-1 F'1          F N is as near to the constant |m| as F can
- *                                  come, so that Phi_1 is near Phi_0 + m'.
- * It passes all that a client asks of a model: finite, below 1e6, U'U = I,
- * every value within q.
+ * The plant (tests/lab/plant.h), with B_1 known from the seed: m = h B_S
+ * (B_S'B_S)^-1 1, which added to a row of Phi lifts the units S by h; n =
+ * Pi_0^-1 F'1, for which F n is as near to 1 as F can come. So Phi_1 is near
+ * Phi_0 + m'.
  *
  * What limits the precision is the grid alone: F is rounded by E, |E| <=
  * 2^-(s+1), so the others leave F'E behind, about 2^-s sqrt(rows) against the
@@ -21,9 +16,9 @@
  * allows 2047 rows. */
 #include "tests/lab/curious.h"
 #include "tests/lab/figures.h"
+#include "tests/lab/plant.h"
 #include "tests/sites.h"
 #include "lib/blas.h"
-#include "lib/solve.h"
 
 #define FEATURES 8
 #define D 64
@@ -70,33 +65,14 @@ static double largest(const double *m)
     return most;
 }
 
-/* m of above for the UNITS units from `first` on; of length D. */
-static double *lifting_from(const dafl_projection *b, size_t first)
-{
-    double *bs = doubles(D * UNITS), *bb = doubles(UNITS * UNITS);
-    double *x = doubles(UNITS), *m = doubles(D);
-
-    for (size_t i = 0; i < D; i++)
-        memcpy(bs + i * UNITS, b->w + i * D + first, UNITS * sizeof *bs);
-    for (size_t j = 0; j < UNITS; j++)
-        x[j] = LIFT;
-    dafl_gemm_tn(bb, bs, bs, UNITS, UNITS, D, 0.0);
-    assert_ok(dafl_solve_ridge(bb, x, UNITS, 1, 0, NULL));
-    dafl_gemm(m, bs, x, D, 1, UNITS, 0.0);
-    free(x);
-    free(bb);
-    free(bs);
-    return m;
-}
-
-/* For those units for which Phi_0 + m' stays farthest from q, and smaller if it
- * comes near. */
+/* m of above, for those units for which Phi_0 + m' stays farthest from q, and
+ * smaller if it comes near. */
 static double *lifting(const dafl_projection *b)
 {
-    double *m = lifting_from(b, 0), room = Q - 1.5;
+    double *m = plant_lift(b, 0, UNITS), most = Q - 1.5, h;
 
     for (size_t first = UNITS; first < D; first += UNITS) {
-        double *other = lifting_from(b, first);
+        double *other = plant_lift(b, first, UNITS);
         if (largest(other) < largest(m)) {
             double *kept = m;
             m = other;
@@ -104,49 +80,9 @@ static double *lifting(const dafl_projection *b)
         }
         free(other);
     }
-    if (largest(m) > room)
-        take_off(m, m, 1 - room / largest(m), D);
+    h = fmin(LIFT, most / largest(m));
+    take_off(m, m, 1 - h, D);
     return m;
-}
-
-/* Column 0 is m / |m|, the others are unit vectors made orthogonal. */
-static void plant_head(dafl_head *head, const double *m)
-{
-    for (size_t j = 0; j < head->rank; j++) {
-        double column[D] = {0}, norm;
-        if (j == 0)
-            memcpy(column, m, sizeof column);
-        else
-            column[j] = 1;
-        for (size_t k = 0; k < j; k++) {
-            double along = 0;
-            for (size_t i = 0; i < D; i++)
-                along += column[i] * head->u[i * head->rank + k];
-            for (size_t i = 0; i < D; i++)
-                column[i] -= along * head->u[i * head->rank + k];
-        }
-        norm = sqrt(dot(column, column, D));
-        for (size_t i = 0; i < D; i++)
-            head->u[i * head->rank + j] = column[i] / norm;
-    }
-    memset(head->m, 0, head->rank * C * sizeof *head->m);
-    memset(head->w, 0, D * C * sizeof *head->w);
-}
-
-static void plant_block(curious *c, dafl_block *block, const double *m)
-{
-    double *pi = curious_part(c, 2, 0), *upsilon = curious_part(c, 2, 1);
-    double *f1 = doubles(D), size = sqrt(dot(m, m, D));
-
-    for (size_t i = 0; i < D * C; i++)
-        f1[i / C] += upsilon[i];
-    assert_ok(dafl_solve_ridge(pi, f1, D, 1, 1e-6, NULL));
-    memset(block->n, 0, D * block->rank * sizeof *block->n);
-    for (size_t i = 0; i < D; i++)
-        block->n[i * block->rank] = size * f1[i];
-    free(f1);
-    free(upsilon);
-    free(pi);
 }
 
 static void plant(curious *c, const dafl_query *query)
@@ -158,10 +94,18 @@ static void plant(curious *c, const dafl_query *query)
         return;
     assert_ok(dafl_model_projection(c->model, &b, 2));
     m = lifting(&b);
-    if (query->kind == DAFL_QUERY_GRAM)
-        plant_head(&c->model->heads[0], m);
-    else
-        plant_block(c, &c->model->blocks[0], m);
+    if (query->kind == DAFL_QUERY_GRAM) {
+        plant_head(c->model, m);
+    } else {
+        double *pi = curious_part(c, 2, 0), *upsilon = curious_part(c, 2, 1);
+        double *f1 = plant_totals(&c->p, upsilon);
+        double *n = plant_ones(&c->p, pi, f1);
+        plant_block(c->model, n, m);
+        free(n);
+        free(f1);
+        free(upsilon);
+        free(pi);
+    }
     free(m);
     dafl_projection_drop(&b);
 }
