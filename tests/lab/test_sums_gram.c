@@ -9,8 +9,9 @@
  *
  * What limits the precision is the grid alone: Phi_t+1 is Phi_t + Z U' rounded
  * by E, |E| <= 2^-(s+1), so the rows of everybody else leave Phi'E behind,
- * about 2^-s sqrt(rows) against the rows of the missing. The finest grid and
- * many rows make that 1e-9; the default one still gives five digits. */
+ * about 2^-s sqrt(their rows) against the rows of the missing. With equal lots
+ * that is 2e-5 on the default grid and 1e-8 on 2^-23, the finest that q = 2 and
+ * so many rows allow; below 1e-9 it takes a client that has nearly all rows. */
 #include "tests/lab/curious.h"
 #include "tests/lab/figures.h"
 #include "tests/sites.h"
