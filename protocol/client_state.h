@@ -70,8 +70,8 @@ struct dafl_client {
     dafl_digest ctx, ctx2, dig, stmt;
     dafl_members a, u3;
     bool uploaded; /* dig is that of `slot` */
-    int64_t *x;                /* bulk memory, until it is masked */
-    dafl_writer y;             /* masked and packed, until SURV */
+    int64_t *x;    /* bulk memory, until it is masked */
+    dafl_writer y; /* masked and packed, until SURV */
 
     /* what the journal says of the newest slot with an upload, a signature */
     uint32_t journal_upload, journal_sign;

@@ -28,6 +28,7 @@ extern const lab_attack attacks_slot[];   /* a server, in a slot */
 extern const lab_attack attacks_quorum[]; /* .. with signatures and shares */
 extern const lab_attack attacks_setup[];  /* a server, before the first slot */
 extern const lab_attack attacks_client[]; /* clients */
+extern const lab_attack attacks_deep[];   /* on whole trainings */
 extern const lab_attack attacks_data[];   /* what a client asks of its data */
 
 /* The check that these machines lack (weakened.c, strong.c). */

@@ -14,32 +14,81 @@ static const dafl_participation everyone = {.permille = 1000};
 
 static dafl_err found(void *ctx, const dafl_params *p,
                       const dafl_projection *first, dafl_site **site,
-                      dafl_site **held, dafl_why *why)
+                      dafl_site **held, dafl_digest *rows, dafl_why *why)
 {
     const size_t *from = ctx;
 
     *held = NULL;
+    DAFL_TRY(dafl_deep_digest(rows, watching->data, watching->rows + from[0],
+                              from[1] - from[0]));
     return dafl_site_new(site, p, watching->pool, watching->data,
                          watching->rows + from[0], from[1] - from[0], first,
                          why);
 }
 
+/* A client's side of the method: DeepAFL's, but for the answers. */
+typedef struct {
+    dafl_deep_client *deep;
+    uint16_t client;
+} seat;
+
 static void *new_client(lab *l, uint16_t client)
 {
-    dafl_deep_client *self = NULL;
+    seat *s = calloc(1, sizeof *s);
 
     (void)l;
-    assert_ok(dafl_deep_client_new(&self, &watching->p, found, NULL,
+    assert_non_null(s);
+    s->client = client;
+    assert_ok(dafl_deep_client_new(&s->deep, &watching->p, found, NULL,
                                    &watching->first[client], NULL));
-    return self;
+    dafl_deep_client_allow(s->deep, !watching->careful, !watching->careful);
+    return s;
 }
 
 static void free_client(void *self)
 {
-    dafl_deep_client *c = self;
+    seat *s = self;
 
-    dafl_deep_client_free(&c);
+    dafl_deep_client_free(&s->deep);
+    free(s);
 }
+
+static dafl_fault follow(void *self, const dafl_segment *segment)
+{
+    return dafl_deep_client_method.follow(((seat *)self)->deep, segment);
+}
+
+static dafl_fault shape(void *self, const dafl_question *q, dafl_shape *out)
+{
+    return dafl_deep_client_method.shape(((seat *)self)->deep, q, out);
+}
+
+static dafl_fault answer(void *self, const dafl_question *q, int64_t *x,
+                         size_t len)
+{
+    seat *s = self;
+    dafl_fault fault = dafl_deep_client_method.answer(s->deep, q, x, len);
+
+    if (fault == DAFL_FAULT_NONE && watching->spoil != NULL)
+        watching->spoil(watching, s->client, q, x, len);
+    return fault;
+}
+
+static dafl_fault data_of(void *self, dafl_digest *rows, dafl_digest *basis)
+{
+    return dafl_deep_client_method.data(((seat *)self)->deep, rows, basis);
+}
+
+static dafl_fault rewind_client(void *self)
+{
+    return dafl_deep_client_method.rewind(((seat *)self)->deep);
+}
+
+static const dafl_client_method client_method = {.follow = follow,
+                                                 .shape = shape,
+                                                 .answer = answer,
+                                                 .data = data_of,
+                                                 .rewind = rewind_client};
 
 static void *new_server(lab *l)
 {
@@ -50,6 +99,8 @@ static void *new_server(lab *l)
     assert_ok(dafl_model_new(&watching->model, &watching->p));
     assert_ok(
         dafl_deep_server_new(&self, watching->model, &everyone, watching->k));
+    if (!watching->careful_server)
+        dafl_deep_server_allow_small(self);
     return self;
 }
 
@@ -85,7 +136,7 @@ static dafl_fault keep_sum(void *self, const dafl_question *q,
 
 static const lab_method method = {
     .name = "deepafl",
-    .client = &dafl_deep_client_method,
+    .client = &client_method,
     .server = &keeping,
     .new_client = new_client,
     .new_server = new_server,

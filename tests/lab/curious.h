@@ -43,6 +43,13 @@ struct curious {
     /* Called after each sum: here a malicious server changes its model before
      * it sends it. NULL: an honest one. */
     void (*plant)(curious *c, const dafl_query *query);
+    /* Called with every answer before it is masked: here a malicious client
+     * changes its own. NULL: all are honest. */
+    void (*spoil)(curious *c, uint16_t client, const dafl_question *q,
+                  int64_t *x, size_t len);
+    /* What clients, and the server, refuse by default: rows that stand out,
+     * too few of them. Else they put up with all of it. */
+    bool careful, careful_server;
     /* What the server has: */
     dafl_model *model;
     size_t n_sums;
