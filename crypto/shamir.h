@@ -43,6 +43,18 @@ DAFL_CHECK dafl_err dafl_shamir_split_derand(dafl_share *shares,
 DAFL_CHECK dafl_err dafl_shamir_join(dafl_key *secret, const dafl_share *shares,
                                      const uint8_t *places, size_t t);
 
+/* Whether n >= t shares are of one sharing. Others pass at most once in 2^28
+ * times, whoever made them up: the tests are drawn here. Who is wrong is found
+ * by dafl_shamir_correct, in a hundred times the time. False for places that
+ * are 0 or not distinct and for sizes that cannot be. Constant time in the
+ * shares. */
+bool dafl_shamir_agree(const dafl_share *shares, const uint8_t *places,
+                       size_t n, size_t t);
+/* The same with the random numbers given, n - t for each test. */
+#define DAFL_SHAMIR_TESTS 4
+bool dafl_shamir_agree_derand(const dafl_share *shares, const uint8_t *places,
+                              size_t n, size_t t, const uint8_t *random);
+
 /* The secret from n >= t shares of which up to (n - t) / 2 may be wrong, and
  * which were: wrong[i] is set. DAFL_ERR_CRYPTO, wrong[] untouched, when there
  * is no polynomial that close. For shares that have been revealed: not constant

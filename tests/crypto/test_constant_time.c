@@ -78,7 +78,9 @@ static void sharing(void)
     uint8_t places[N];
     dafl_key secret, coefficients[T - 1], joined;
     dafl_share shares[N];
+    uint8_t random[DAFL_SHAMIR_TESTS * (N - T)];
     dafl_err split, join;
+    bool agree;
 
     for (size_t i = 0; i < N; i++)
         places[i] = dafl_shamir_place(2, i < 2 ? i : i + 1);
@@ -89,9 +91,12 @@ static void sharing(void)
     split =
         dafl_shamir_split_derand(shares, &secret, places, N, T, coefficients);
     join = dafl_shamir_join(&joined, shares + 2, places + 2, T);
+    fill(random, sizeof random, 3);
+    agree = dafl_shamir_agree_derand(shares, places, N, T, random);
+    make_public(&agree, sizeof agree);
     make_public(&joined, sizeof joined);
     make_public(&secret, sizeof secret);
-    check(split == DAFL_OK && join == DAFL_OK &&
+    check(agree && split == DAFL_OK && join == DAFL_OK &&
               memcmp(&joined, &secret, sizeof joined) == 0,
           "a sharing");
 }

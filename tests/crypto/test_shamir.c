@@ -567,6 +567,145 @@ static void correction_finds_what_a_search_finds(void **state)
     assert_true(found > rounds / 10 && found < rounds);
 }
 
+/* ---- shares of one sharing ---- */
+
+static bool on_one_polynomial(const dafl_share *shares, const uint8_t *places,
+                              size_t n, size_t t)
+{
+    for (size_t i = t; i < n; i++) {
+        dafl_share v = value_at(places[i], places, shares, t);
+
+        if (memcmp(&v, &shares[i], sizeof v) != 0)
+            return false;
+    }
+    return true;
+}
+
+static void shares_of_one_sharing_agree(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 60; round++) {
+        size_t n = round < 3 ? MOST : random_size(1, MOST);
+        size_t t = round == 0 ? MOST : round == 1 ? 1 : random_size(1, n);
+        uint8_t places[MOST];
+        dafl_share shares[MOST];
+        dafl_key secret;
+
+        random_places(places, n);
+        dafl_key_random(&secret);
+        assert_ok(dafl_shamir_split(shares, &secret, places, n, t));
+        assert_true(dafl_shamir_agree(shares, places, n, t));
+        /* One bit of one more than are needed. */
+        flip(&shares[random_size(0, n - 1)], random_size(0, 255));
+        assert_int_equal(dafl_shamir_agree(shares, places, n, t), n == t);
+    }
+}
+
+/* Any shares of up to eight wrong in any way, also all of them in a way that
+ * makes them a sharing again. */
+static void only_shares_of_one_sharing_agree(void **state)
+{
+    size_t agreed = 0, tried = 0;
+
+    (void)state;
+    for (size_t n = 1; n <= 8; n++)
+        for (size_t t = 1; t <= n; t++)
+            for (unsigned set = 0; set < 1u << n; set++)
+                for (int kind = 0; kind < N_KINDS; kind++) {
+                    uint8_t places[8];
+                    bool bad[8], agree;
+                    dafl_share shares[8];
+                    dafl_key secret;
+
+                    random_places(places, n);
+                    dafl_key_random(&secret);
+                    assert_ok(dafl_shamir_split(shares, &secret, places, n, t));
+                    for (size_t i = 0; i < n; i++)
+                        bad[i] = set >> i & 1;
+                    spoil(shares, bad, places, n, t, kind);
+                    agree = dafl_shamir_agree(shares, places, n, t);
+                    assert_int_equal(agree,
+                                     on_one_polynomial(shares, places, n, t));
+                    agreed += agree;
+                    tried++;
+                }
+    assert_true(agreed > 0 && agreed < tried);
+}
+
+/* Two wrong shares that leave the secret as it is. */
+static void errors_that_cancel_in_the_secret_are_seen(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 200; round++) {
+        size_t n = random_size(4, 40), t = random_size(2, n - 2);
+        uint8_t places[MOST], delta = (uint8_t)random_size(1, 255);
+        dafl_share shares[MOST], unit[MOST];
+        dafl_key secret, rebuilt, weight[2];
+
+        random_places(places, n);
+        dafl_key_random(&secret);
+        assert_ok(dafl_shamir_split(shares, &secret, places, n, t));
+        /* What a 1 in a share of the first t does to the secret. */
+        for (size_t i = 0; i < 2; i++) {
+            memset(unit, 0, sizeof unit);
+            unit[i].b[0] = 1;
+            assert_ok(dafl_shamir_join(&weight[i], unit, places, t));
+        }
+        shares[0].b[0] ^= dafl_gf_mul(delta, weight[1].b[0]);
+        shares[1].b[0] ^= dafl_gf_mul(delta, weight[0].b[0]);
+        assert_ok(dafl_shamir_join(&rebuilt, shares, places, t));
+        assert_memory_equal(&rebuilt, &secret, sizeof secret);
+        assert_false(dafl_shamir_agree(shares, places, n, t));
+    }
+}
+
+/* Whoever knew the random numbers could pass: with zeros p(x) is 1 + x + x^2 +
+ * x^3, which vanishes at 1 only. */
+static void known_tests_can_be_passed(void **state)
+{
+    enum { N = 9, T = 5 };
+    static const uint8_t zeros[DAFL_SHAMIR_TESTS * N];
+    static const uint8_t places[N] = {2, 3, 4, 5, 6, 7, 8, 9, 10};
+    dafl_share shares[N], tried;
+    dafl_key secret;
+    size_t passed = 0;
+
+    (void)state;
+    dafl_key_random(&secret);
+    assert_ok(dafl_shamir_split(shares, &secret, places, N, T));
+    assert_true(dafl_shamir_agree_derand(shares, places, N, T, zeros));
+    shares[0].b[7] ^= 1;
+    assert_false(dafl_shamir_agree_derand(shares, places, N, T, zeros));
+    tried = shares[1];
+    for (unsigned v = 0; v < 256; v++) {
+        shares[1].b[7] = (uint8_t)v;
+        if (v == tried.b[7] ||
+            !dafl_shamir_agree_derand(shares, places, N, T, zeros))
+            continue;
+        passed++;
+        assert_false(dafl_shamir_agree(shares, places, N, T));
+    }
+    assert_int_equal(passed, 1);
+}
+
+static void what_is_no_sharing_does_not_agree(void **state)
+{
+    static dafl_share shares[256];
+    uint8_t places[256];
+
+    (void)state;
+    random_places(places, MOST);
+    places[255] = 1;
+    assert_true(dafl_shamir_agree(shares, places, 20, 5));
+    assert_false(dafl_shamir_agree(shares, places, 20, 0));
+    assert_false(dafl_shamir_agree(shares, places, 4, 5));
+    assert_false(dafl_shamir_agree(shares, places, 256, 5));
+    places[3] = places[4];
+    assert_false(dafl_shamir_agree(shares, places, 20, 5));
+    places[3] = 0;
+    assert_false(dafl_shamir_agree(shares, places, 20, 5));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -583,6 +722,11 @@ int main(void)
             as_many_wrong_shares_of_many_as_promised_are_corrected),
         cmocka_unit_test(wrong_holders_are_counted_over_all_bytes),
         cmocka_unit_test(correction_finds_what_a_search_finds),
+        cmocka_unit_test(shares_of_one_sharing_agree),
+        cmocka_unit_test(only_shares_of_one_sharing_agree),
+        cmocka_unit_test(errors_that_cancel_in_the_secret_are_seen),
+        cmocka_unit_test(known_tests_can_be_passed),
+        cmocka_unit_test(what_is_no_sharing_does_not_agree),
     };
 
     check_seed();
