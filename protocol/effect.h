@@ -56,7 +56,8 @@ typedef enum {
     DAFL_EVENT_CONF,   /* set: signers */
     DAFL_EVENT_REVEAL, /* set: whose shares of sk (not b) were given */
     DAFL_EVENT_RESULT, /* set: U3, digest: H(sum), fault; number: question */
-    DAFL_EVENT_ERROR,  /* fault, by or because of `peer` */
+    DAFL_EVENT_ERROR,  /* fault, by or because of `peer`; of a wrong share,
+                          number: whose it is */
     DAFL_EVENT_DONE,   /* the method has no more questions */
 } dafl_event_kind;
 

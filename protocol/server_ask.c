@@ -6,6 +6,7 @@
 
 #include "lib/secret.h"
 #include "protocol/server_state.h"
+#include "protocol/weaken.h"
 
 /* Forget what belongs to the slot alone. */
 void dafl_server_drop_slot(dafl_server *s)
@@ -13,7 +14,7 @@ void dafl_server_drop_slot(dafl_server *s)
     size_t k = s->node.roster->n_clients;
 
     s->chosen = s->ready = s->seen = s->a = s->waiting = s->granted = s->done =
-        s->u3 = s->signers = s->revealed = dafl_members_none(k);
+        s->u3 = s->signers = s->revealed = s->liars = dafl_members_none(k);
     dafl_bulk_free(s->total);
     s->total = NULL;
     for (size_t u = 0; u < k && s->cells != NULL && s->seats != NULL; u++) {
@@ -312,6 +313,8 @@ void dafl_server_bar(dafl_server *s, size_t client)
         dafl_server_cell_members(s, dafl_server_cell(s, client));
     dafl_writer w = {0};
 
+    if (DAFL_WEAK(BAR))
+        return;
     for (size_t u = 0; u < cell.n; u++)
         if (dafl_members_has(&cell, u))
             dafl_members_add(&s->barred, u);

@@ -27,43 +27,84 @@ static bool is_right(const dafl_slot_keys *keys, const dafl_key *secret,
     }
 }
 
-/* One secret of a dealer from what its holders revealed; wrong shares are
- * corrected as far as possible and their senders named. */
-static bool rebuild(dafl_server *s, uint16_t dealer, dafl_key *out)
-{
-    const dafl_seat *seat = &s->seats[dealer];
-    const dafl_slot_keys *keys =
-        &seat->keys[s->slot - dafl_node_first_slot(&s->node, s->enrolment)];
-    bool survived = dafl_members_has(&s->u3, dealer);
-    size_t own = dafl_members_rank(&s->u0, dealer), n = 0;
+/* What the holders of a dealer's shares revealed, those named as liars last. */
+typedef struct {
+    size_t n, trusted; /* all; how many are not of liars */
     uint16_t who[DAFL_CLIENTS_MAX];
     uint8_t places[DAFL_HOLDERS_MAX];
-    bool wrong[DAFL_HOLDERS_MAX] = {false}, right = false;
-    dafl_share *shares =
-        dafl_secret_alloc(DAFL_HOLDERS_MAX, sizeof(dafl_share));
+    dafl_share *shares; /* secret memory */
+} hand;
 
-    if (shares == NULL) {
-        s->err = DAFL_ERR_NOMEM;
-        return false;
+static dafl_err gather(const dafl_server *s, uint16_t dealer, hand *h)
+{
+    const dafl_seat *seat = &s->seats[dealer];
+    size_t own = dafl_members_rank(&s->u0, dealer);
+
+    *h = (hand){.shares =
+                    dafl_secret_alloc(DAFL_HOLDERS_MAX, sizeof *h->shares)};
+    if (h->shares == NULL)
+        return DAFL_ERR_NOMEM;
+    for (int liars = 0; liars <= 1; liars++) {
+        for (uint16_t v = 0; v < s->u0.n; v++)
+            if (dafl_members_has(&seat->holders, v) &&
+                dafl_members_has(&s->liars, v) == (liars == 1)) {
+                h->who[h->n] = v;
+                h->places[h->n] =
+                    dafl_shamir_place(own, dafl_members_rank(&s->u0, v));
+                h->shares[h->n++] = seat->shares_of[v];
+            }
+        if (liars == 0)
+            h->trusted = h->n;
     }
-    for (uint16_t h = 0; h < s->u0.n; h++)
-        if (dafl_members_has(&seat->holders, h)) {
-            who[n] = h;
-            places[n] = dafl_shamir_place(own, dafl_members_rank(&s->u0, h));
-            shares[n++] = seat->shares_of[h];
+    return DAFL_OK;
+}
+
+/* Who revealed a wrong share of this dealer; or whom the dealer gave one. */
+static void name_liars(dafl_server *s, uint16_t dealer, const hand *h,
+                       const bool *wrong)
+{
+    for (size_t i = 0; i < h->n; i++)
+        if (wrong[i] && !dafl_members_has(&s->liars, h->who[i])) {
+            dafl_members_add(&s->liars, h->who[i]);
+            dafl_node_tell(&s->node, &(dafl_event){.kind = DAFL_EVENT_ERROR,
+                                                   .slot = s->slot,
+                                                   .number = dealer,
+                                                   .peer = h->who[i],
+                                                   .fault = DAFL_E_FORGED});
         }
-    if (n >= s->t)
-        right = dafl_shamir_join(out, shares, places, s->t) == DAFL_OK &&
+}
+
+/* One secret of a dealer from what its holders revealed; wrong shares are
+ * corrected as far as possible and their senders named, also when t others are
+ * right. Whoever lies about every dealer is found once. */
+static bool rebuild(dafl_server *s, uint16_t dealer, dafl_key *out)
+{
+    const dafl_slot_keys *keys =
+        &s->seats[dealer]
+             .keys[s->slot - dafl_node_first_slot(&s->node, s->enrolment)];
+    bool survived = dafl_members_has(&s->u3, dealer), right = false, agree;
+    bool wrong[DAFL_HOLDERS_MAX] = {false};
+    dafl_key corrected;
+    hand h;
+
+    s->err = gather(s, dealer, &h);
+    if (s->err != DAFL_OK)
+        return false;
+    if (h.n >= s->t)
+        right = dafl_shamir_join(out, h.shares, h.places, s->t) == DAFL_OK &&
                 is_right(keys, out, survived);
-    if (n >= s->t && !right) {
-        right = dafl_shamir_correct(out, wrong, shares, places, n, s->t) ==
-                    DAFL_OK &&
-                is_right(keys, out, survived);
-        for (size_t i = 0; i < n && right; i++)
-            if (wrong[i])
-                dafl_node_error(&s->node, s->slot, who[i], DAFL_E_FORGED);
+    agree = h.trusted < s->t || DAFL_WEAK(AGREE) ||
+            dafl_shamir_agree(h.shares, h.places, h.trusted, s->t);
+    if (h.n >= s->t && !(right && agree) &&
+        dafl_shamir_correct(&corrected, wrong, h.shares, h.places, h.n, s->t) ==
+            DAFL_OK &&
+        is_right(keys, &corrected, survived)) {
+        *out = corrected;
+        right = true;
+        name_liars(s, dealer, &h, wrong);
     }
-    dafl_secret_free(shares);
+    dafl_key_wipe(&corrected);
+    dafl_secret_free(h.shares);
     return right;
 }
 

@@ -80,8 +80,9 @@ struct dafl_server {
     dafl_members chosen, ready, seen; /* to answer, able to, have the model */
     dafl_members a, waiting, granted, done, u3;
     dafl_members signers, revealed;
-    uint64_t *total;  /* whole cells */
-    uint64_t **cells; /* [cell]: sums of cells that are not whole yet */
+    dafl_members liars; /* named for a wrong share */
+    uint64_t *total;    /* whole cells */
+    uint64_t **cells;   /* [cell]: sums of cells that are not whole yet */
 };
 
 typedef dafl_fault dafl_server_handler(dafl_server *s, const dafl_envelope *m);

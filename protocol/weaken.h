@@ -29,6 +29,8 @@ typedef enum {
     DAFL_WEAK_TURN,         /* client: messages count in any state */
     DAFL_WEAK_OUTSIDE,      /* client: reveals of those who were not cast */
     DAFL_WEAK_BINDING,      /* both: keys are not bound to the model */
+    DAFL_WEAK_AGREE, /* server: shares that are not needed may be wrong */
+    DAFL_WEAK_BAR,   /* server: bad dealers are asked again and again */
 } dafl_weak;
 
 #ifdef DAFL_WEAKEN
