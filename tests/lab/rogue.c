@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/lab/rogue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "crypto/packet.h"
+#include "lib/ring.h"
+#include "lib/secret.h"
+#include "protocol/client_state.h"
+#include "protocol/masking.h"
+#include "protocol/server_state.h"
+#include "tests/lab/inside.h"
+
+size_t rogue_blamed(const lab *l, uint16_t by, uint16_t peer, dafl_fault fault)
+{
+    const lab_event *events;
+    size_t n = lab_events(l, &events), found = 0;
+
+    for (size_t i = 0; i < n; i++)
+        found += events[i].party == by &&
+                 events[i].event.kind == DAFL_EVENT_ERROR &&
+                 events[i].event.peer == peer && events[i].event.fault == fault;
+    return found;
+}
+
+dafl_members rogue_without(const lab *l, uint16_t client)
+{
+    dafl_members left = lab_everybody(l), cell;
+
+    if (lab_config(l)->policy.g == 1) {
+        dafl_members_remove(&left, client);
+        return left;
+    }
+    cell = dafl_roster_cell(lab_roster(l), lab_roster(l)->parties[client].cell);
+    return dafl_members_minus(&left, &cell);
+}
+
+size_t rogue_sent(const lab *l, uint16_t client, dafl_msg_type type,
+                  uint32_t slot)
+{
+    size_t at = 0, n = 0;
+
+    while (lab_find(l, &at, LAB_SENT, client, LAB_ANYBODY, type, slot) != NULL)
+        n++;
+    return n;
+}
+
+/* ---- reading an upload ---- */
+
+bool rogue_upload(const lab *l, uint16_t client, uint32_t slot,
+                  dafl_writer *bytes)
+{
+    size_t at = 0;
+    const lab_seen *m;
+
+    while ((m = lab_find(l, &at, LAB_SENT, client, LAB_ANYBODY, DAFL_MSG_UPLOAD,
+                         slot)) != NULL) {
+        dafl_upload chunk;
+        if (dafl_get_upload(&chunk, m->envelope.body) != DAFL_OK)
+            lab_die("rogue: a malformed UPLOAD");
+        if (chunk.offset == bytes->len)
+            dafl_put_fixed(bytes, chunk.chunk.ptr, chunk.chunk.len);
+    }
+    at = 0;
+    return lab_find(l, &at, LAB_SENT, client, LAB_ANYBODY, DAFL_MSG_END,
+                    slot) != NULL;
+}
+
+bool rogue_was_cast(const lab *l, uint16_t client, uint32_t slot,
+                    rogue_view *view)
+{
+    const lab_event *events;
+    size_t n = lab_events(l, &events);
+    bool found = false;
+
+    for (size_t i = 0; i < n; i++)
+        if (events[i].party == client && events[i].event.slot == slot &&
+            events[i].event.kind == DAFL_EVENT_CAST) {
+            view->a = events[i].event.set;
+            view->ctx2 = events[i].event.digest;
+            found = true;
+        }
+    return found;
+}
+
+/* The question that a client was last asked in a slot. */
+static uint32_t asked(const lab *l, uint16_t client, uint32_t slot)
+{
+    const lab_event *events;
+    size_t n = lab_events(l, &events);
+    uint32_t question = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (events[i].party == client && events[i].event.slot == slot &&
+            events[i].event.kind == DAFL_EVENT_MODEL)
+            question = events[i].event.number;
+    return question;
+}
+
+bool rogue_reads(const lab *l, uint16_t client, uint32_t slot,
+                 const rogue_view *view)
+{
+    unsigned w = lab_config(l)->contract.w;
+    uint32_t question = asked(l, client, slot);
+    size_t n = lab_answer_len(l, question), same = 0;
+    int64_t *x = lab_alloc(n, sizeof *x);
+    uint64_t *masks = lab_alloc(n, sizeof *masks);
+    uint64_t *y = lab_alloc(n, sizeof *y);
+    dafl_masking masking = {&view->ctx2, &view->a, view->pk, w};
+    dafl_writer bytes = {0};
+
+    if (rogue_upload(l, client, slot, &bytes) && bytes.len == n * (w / 8) &&
+        dafl_masking_own(masks, n, &masking, client, &view->sk, &view->b,
+                         NULL) == DAFL_OK) {
+        dafl_put_fixed(&bytes, (const uint8_t[DAFL_RING_SLACK]){0},
+                       DAFL_RING_SLACK);
+        dafl_ring_add_words(y, bytes.ptr, n, w, false);
+        lab_answer(l, client, question, x);
+        for (size_t i = 0; i < n; i++)
+            same += ((y[i] - masks[i] - (uint64_t)x[i]) << (64 - w)) == 0;
+    }
+    dafl_writer_drop(&bytes);
+    free(x);
+    free(masks);
+    free(y);
+    return same == n;
+}
+
+bool rogue_rebuild(const lab *l, uint16_t dealer, uint32_t slot,
+                   dafl_reveal_kind kind, size_t t, dafl_key *out)
+{
+    dafl_share shares[DAFL_HOLDERS_MAX];
+    uint8_t places[DAFL_HOLDERS_MAX];
+    size_t n = 0, at = 0;
+    const lab_seen *m;
+
+    while (n < t && (m = lab_find(l, &at, LAB_SENT, LAB_ANYBODY, LAB_ANYBODY,
+                                  DAFL_MSG_REVEAL, slot)) != NULL) {
+        dafl_reveal reveal;
+        if (dafl_get_reveal(&reveal, m->envelope.body) != DAFL_OK)
+            continue;
+        for (size_t i = 0; i < reveal.n; i++) {
+            dafl_revealed r = dafl_reveal_at(&reveal, i);
+            if (r.dealer != dealer || r.kind != kind)
+                continue;
+            places[n] = dafl_shamir_place(dealer, m->from);
+            shares[n++] = r.share;
+        }
+    }
+    return n >= t && dafl_shamir_join(out, shares, places, t) == DAFL_OK;
+}
+
+bool rogue_in_clear(const lab *l, uint16_t client, uint32_t slot)
+{
+    unsigned w = lab_config(l)->contract.w / 8;
+    uint32_t question = asked(l, client, slot);
+    size_t n = lab_answer_len(l, question), found = 0;
+    int64_t *x = lab_alloc(n, sizeof *x);
+    dafl_writer bytes = {0};
+
+    (void)rogue_upload(l, client, slot, &bytes);
+    lab_answer(l, client, question, x);
+    for (size_t i = 0; i < n && (i + 1) * w <= bytes.len; i++)
+        if (x[i] > UINT16_MAX || x[i] < -UINT16_MAX) /* no accident */
+            found += memcmp(bytes.ptr + i * w, &x[i], w) == 0;
+    dafl_writer_drop(&bytes);
+    free(x);
+    return found > 0;
+}
+
+/* ---- a server with rules of its own ---- */
+
+void rogue_pretend(lab *l)
+{
+    dafl_server *s;
+
+    while (lab_server(l) == NULL)
+        if (!lab_step(l))
+            lab_die("rogue: the server does not start");
+    s = lab_server(l);
+    if (dafl_config_digest(&s->node.config_hash, lab_config(l)) != DAFL_OK)
+        lab_die("rogue: no digest of the config");
+}
+
+/* ---- a dealer ---- */
+
+void rogue_deal(lab *l, lab_letter *m, rogue_dealing *change, void *ctx)
+{
+    dafl_client *c = lab_client(l, m->from);
+    const dafl_peer *own = &c->peers[m->from];
+    dafl_end from = {m->from, own->ek, own->hk};
+    dafl_addressed packets[DAFL_CLIENTS_MAX];
+    dafl_run_id run = lab_run_id(l);
+    dafl_shares shares;
+    dafl_signature sig;
+    dafl_digest digest;
+    dafl_writer w = {0};
+
+    if (dafl_get_shares(&shares, m->envelope.body) != DAFL_OK)
+        lab_die("rogue: malformed SHARES");
+    for (size_t i = 0; i < shares.n; i++) {
+        dafl_addressed a = dafl_shares_at(&shares, i);
+        const dafl_peer *peer = &c->peers[a.to];
+        dafl_end to = {a.to, peer->ek, peer->hk};
+        size_t len = a.packet.len - DAFL_PACKET_OVERHEAD;
+        uint8_t *plain = lab_alloc(len, 1);
+        uint8_t *sealed = lab_alloc(a.packet.len, 1);
+        dafl_key key;
+        if (dafl_key_packet(&key, c->ek, &run, &from, &to, true) != DAFL_OK ||
+            dafl_packet_open(plain, len, a.packet, &key, &run, m->from, a.to) !=
+                DAFL_OK)
+            lab_die("rogue: a packet of its own does not open");
+        if (!change(ctx, l, m->from, a.to, plain, len))
+            key.b[0] ^= 1;
+        dafl_packet_seal(sealed, (dafl_bytes){plain, len}, &key, &run, m->from,
+                         a.to);
+        packets[i] = (dafl_addressed){a.to, {sealed, a.packet.len}};
+        dafl_key_wipe(&key);
+        free(plain);
+    }
+    dafl_put_shares(&w, packets, shares.n, shares.packet_len);
+    for (size_t i = 0; i < shares.n; i++)
+        free((void *)(uintptr_t)packets[i].packet.ptr);
+    dafl_context_shares(&digest, dafl_writer_bytes(&w));
+    c->own_shares = digest; /* it knows what it does */
+    dafl_context_dealt(&digest, &run, m->from, &digest);
+    dafl_sign(&sig, &digest, lab_identity(l, m->from));
+    dafl_put_shares_sig(&w, &sig);
+    lab_letter_reseal(l, m, dafl_writer_bytes(&w));
+    dafl_writer_drop(&w);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tools of attackers in the lab, for the files attack_*.c. */
+#ifndef DAFL_TESTS_LAB_ROGUE_H
+#define DAFL_TESTS_LAB_ROGUE_H
+
+#include "tests/lab/lab.h"
+
+/* Errors that a party has recorded because of another. */
+size_t rogue_blamed(const lab *l, uint16_t by, uint16_t peer, dafl_fault fault);
+
+/* Everybody but the client's cell; but the client itself where there are no
+ * cells. */
+dafl_members rogue_without(const lab *l, uint16_t client);
+
+/* Messages of a type that a client has sent in a slot (UINT32_MAX: any). */
+size_t rogue_sent(const lab *l, uint16_t client, dafl_msg_type type,
+                  uint32_t slot);
+
+/* ---- reading an upload ---- */
+
+/* What a client has uploaded in a slot, from what it sent; *bytes is the
+ * caller's to drop. False when there is no END. */
+bool rogue_upload(const lab *l, uint16_t client, uint32_t slot,
+                  dafl_writer *bytes);
+
+/* What an attacker has of a client's slot: both its secrets, and what its masks
+ * were bound to. */
+typedef struct {
+    dafl_key sk, b;
+    dafl_members a;
+    dafl_digest ctx2;
+    dafl_public pk[DAFL_CLIENTS_MAX]; /* that the client took for the others' */
+} rogue_view;
+
+/* The cohort and context that a client was told in a slot. */
+bool rogue_was_cast(const lab *l, uint16_t client, uint32_t slot,
+                    rogue_view *view);
+
+/* Whether taking off the masks that follow from `view` leaves what the client
+ * answered to a question (lab_answer). */
+bool rogue_reads(const lab *l, uint16_t client, uint32_t slot,
+                 const rogue_view *view);
+
+/* One secret of a dealer from t shares that were sent in a slot; false when
+ * there are not so many. */
+bool rogue_rebuild(const lab *l, uint16_t dealer, uint32_t slot,
+                   dafl_reveal_kind kind, size_t t, dafl_key *out);
+
+/* Whether an upload has the client's numbers in it as they are: any word of
+ * those that are not small. */
+bool rogue_in_clear(const lab *l, uint16_t client, uint32_t slot);
+
+/* ---- a server with rules of its own ---- */
+
+/* The server says that its config is the clients'. For a scenario whose outfit
+ * has given it another: it goes by that one. From its first step on. */
+void rogue_pretend(lab *l);
+
+/* ---- a dealer ---- */
+
+/* What a dealer does to the shares that it is going to seal for a holder: 32
+ * bytes of b and 32 of sk for every slot. False: the packet is not to open. */
+typedef bool rogue_dealing(void *ctx, lab *l, uint16_t dealer, uint16_t holder,
+                           uint8_t *plain, size_t len);
+/* Replace a dealer's SHARES, before anybody has seen them. */
+void rogue_deal(lab *l, lab_letter *shares, rogue_dealing *change, void *ctx);
+
+#endif
