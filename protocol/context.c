@@ -56,10 +56,12 @@ void dafl_context_setup(dafl_digest *h_setup, const dafl_run_id *run,
 
     dafl_hash_init(&h, "deepafl/setup");
     dafl_hash_part(&h, run->b, sizeof run->b);
-    dafl_hash_digest(&h, roster);
-    dafl_hash_digest(&h, config);
-    dafl_hash_u16(&h, t);
-    for (size_t i = 0; i < n; i++) {
+    if (!DAFL_WEAK(SPLIT)) {
+        dafl_hash_digest(&h, roster);
+        dafl_hash_digest(&h, config);
+        dafl_hash_u16(&h, t);
+    }
+    for (size_t i = 0; i < n && !DAFL_WEAK(SPLIT); i++) {
         dafl_hash_u16(&h, members[i].client);
         dafl_hash_part(&h, members[i].ek.b, sizeof members[i].ek.b);
         dafl_hash_digest(&h, &members[i].hk);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/node.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "protocol/weaken.h"
 
 dafl_err dafl_node_init(dafl_node *n, const dafl_roster *roster,
                         const dafl_config *config,
@@ -129,6 +132,28 @@ dafl_fault dafl_node_open(dafl_node *n, dafl_envelope *m, dafl_bytes message)
     if (fault == DAFL_FAULT_NONE)
         n->heard[m->sender] = m->seq;
     return fault;
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(dafl_public));
+}
+
+dafl_fault dafl_node_check_keys(dafl_public *keys, size_t n)
+{
+    qsort(keys, n, sizeof *keys, compare_keys);
+    for (size_t i = 0; i < n; i++)
+        if ((i > 0 && compare_keys(&keys[i - 1], &keys[i]) == 0 &&
+             !DAFL_WEAK(BAD_KEY)) ||
+            dafl_public_check(&keys[i]) != DAFL_OK)
+            return DAFL_E_BAD_KEY;
+    return DAFL_FAULT_NONE;
+}
+
+bool dafl_node_has_key(const dafl_public *sorted, size_t n,
+                       const dafl_public *key)
+{
+    return bsearch(key, sorted, n, sizeof *key, compare_keys) != NULL;
 }
 
 uint32_t dafl_node_first_slot(const dafl_node *n, uint32_t enrolment)

@@ -47,6 +47,13 @@ void dafl_node_error(dafl_node *n, uint32_t slot, uint16_t peer,
  * left to the receiver. */
 dafl_fault dafl_node_open(dafl_node *n, dafl_envelope *m, dafl_bytes message);
 
+/* DAFL_E_BAD_KEY unless none is of low order and none stands twice. Sorts the
+ * keys. */
+dafl_fault dafl_node_check_keys(dafl_public *keys, size_t n);
+/* Whether a key is among those that have been sorted so. */
+bool dafl_node_has_key(const dafl_public *sorted, size_t n,
+                       const dafl_public *key);
+
 /* Re-enrolments of one run; keeps slot numbers within 32 bits. */
 #define DAFL_ENROLMENTS_MAX 65536
 

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "crypto/mask.h"
 #include "crypto/packet.h"
 #include "lib/ring.h"
 #include "lib/secret.h"
 #include "protocol/client_state.h"
-#include "protocol/masking.h"
 #include "protocol/server_state.h"
 #include "tests/lab/inside.h"
 
@@ -59,6 +59,8 @@ bool rogue_upload(const lab *l, uint16_t client, uint32_t slot,
         dafl_upload chunk;
         if (dafl_get_upload(&chunk, m->envelope.body) != DAFL_OK)
             lab_die("rogue: a malformed UPLOAD");
+        if (chunk.offset == 0)
+            dafl_writer_clear(bytes);
         if (chunk.offset == bytes->len)
             dafl_put_fixed(bytes, chunk.chunk.ptr, chunk.chunk.len);
     }
@@ -74,6 +76,7 @@ bool rogue_was_cast(const lab *l, uint16_t client, uint32_t slot,
     size_t n = lab_events(l, &events);
     bool found = false;
 
+    *view = (rogue_view){.client = client, .slot = slot};
     for (size_t i = 0; i < n; i++)
         if (events[i].party == client && events[i].event.slot == slot &&
             events[i].event.kind == DAFL_EVENT_CAST) {
@@ -98,31 +101,62 @@ static uint32_t asked(const lab *l, uint16_t client, uint32_t slot)
     return question;
 }
 
-bool rogue_reads(const lab *l, uint16_t client, uint32_t slot,
-                 const rogue_view *view)
+dafl_public rogue_enrolled(const lab *l, uint16_t client, uint32_t slot)
+{
+    size_t at = 0;
+    const lab_seen *m = lab_find(l, &at, LAB_SENT, client, LAB_ANYBODY,
+                                 DAFL_MSG_ENROLL, UINT32_MAX);
+    dafl_enroll enroll;
+
+    if (m == NULL || dafl_get_enroll(&enroll, m->envelope.body) != DAFL_OK)
+        lab_die("rogue: client %u has not enrolled", (unsigned)client);
+    return dafl_slot_keys_at(enroll.keys, slot - 1).pk;
+}
+
+void rogue_know(const lab *l, rogue_view *view, const dafl_key *sk,
+                const dafl_key *b)
+{
+    uint16_t u = view->client;
+    dafl_public own = rogue_enrolled(l, u, view->slot);
+
+    for (uint16_t v = 0; v < view->a.n; v++) {
+        dafl_public pk;
+        if (v == u || !dafl_members_has(&view->a, v))
+            continue;
+        pk = rogue_enrolled(l, v, view->slot);
+        if (dafl_key_pair(&view->keys[v], sk, &view->ctx2, u, &own, v, &pk) !=
+            DAFL_OK)
+            lab_die("rogue: no key of clients %u and %u", (unsigned)u,
+                    (unsigned)v);
+    }
+    dafl_key_self(&view->keys[u], b, &view->ctx2, u);
+}
+
+bool rogue_reads(const lab *l, const rogue_view *view)
 {
     unsigned w = lab_config(l)->contract.w;
-    uint32_t question = asked(l, client, slot);
+    uint32_t question = asked(l, view->client, view->slot);
     size_t n = lab_answer_len(l, question), same = 0;
     int64_t *x = lab_alloc(n, sizeof *x);
-    uint64_t *masks = lab_alloc(n, sizeof *masks);
     uint64_t *y = lab_alloc(n, sizeof *y);
-    dafl_masking masking = {&view->ctx2, &view->a, view->pk, w};
     dafl_writer bytes = {0};
 
-    if (rogue_upload(l, client, slot, &bytes) && bytes.len == n * (w / 8) &&
-        dafl_masking_own(masks, n, &masking, client, &view->sk, &view->b,
-                         NULL) == DAFL_OK) {
+    if (rogue_upload(l, view->client, view->slot, &bytes) &&
+        bytes.len == n * (w / 8)) {
         dafl_put_fixed(&bytes, (const uint8_t[DAFL_RING_SLACK]){0},
                        DAFL_RING_SLACK);
         dafl_ring_add_words(y, bytes.ptr, n, w, false);
-        lab_answer(l, client, question, x);
+        for (uint16_t v = 0; v < view->a.n; v++) {
+            dafl_mask mask = {view->keys[v], v >= view->client};
+            if (dafl_members_has(&view->a, v))
+                dafl_mask_apply(y, n, w, &mask, 1, NULL);
+        }
+        lab_answer(l, view->client, question, x);
         for (size_t i = 0; i < n; i++)
-            same += ((y[i] - masks[i] - (uint64_t)x[i]) << (64 - w)) == 0;
+            same += ((y[i] - (uint64_t)x[i]) << (64 - w)) == 0;
     }
     dafl_writer_drop(&bytes);
     free(x);
-    free(masks);
     free(y);
     return same == n;
 }

@@ -23,23 +23,29 @@ size_t rogue_sent(const lab *l, uint16_t client, dafl_msg_type type,
 bool rogue_upload(const lab *l, uint16_t client, uint32_t slot,
                   dafl_writer *bytes);
 
-/* What an attacker has of a client's slot: both its secrets, and what its masks
- * were bound to. */
+/* What an attacker has of a client's slot: what its masks were bound to, and
+ * their keys, [client] that of the self mask. */
 typedef struct {
-    dafl_key sk, b;
+    uint16_t client;
+    uint32_t slot;
     dafl_members a;
     dafl_digest ctx2;
-    dafl_public pk[DAFL_CLIENTS_MAX]; /* that the client took for the others' */
+    dafl_key keys[DAFL_CLIENTS_MAX];
 } rogue_view;
 
-/* The cohort and context that a client was told in a slot. */
+/* The cohort and context that a client was told in a slot, no keys yet. False
+ * when it was told none. */
 bool rogue_was_cast(const lab *l, uint16_t client, uint32_t slot,
                     rogue_view *view);
+/* The public key that a client enrolled for a slot of the first enrolment. */
+dafl_public rogue_enrolled(const lab *l, uint16_t client, uint32_t slot);
+/* All keys from the client's own secrets. */
+void rogue_know(const lab *l, rogue_view *view, const dafl_key *sk,
+                const dafl_key *b);
 
-/* Whether taking off the masks that follow from `view` leaves what the client
- * answered to a question (lab_answer). */
-bool rogue_reads(const lab *l, uint16_t client, uint32_t slot,
-                 const rogue_view *view);
+/* Whether what the client sent, without these masks, is what it was to answer
+ * (lab_answer). */
+bool rogue_reads(const lab *l, const rogue_view *view);
 
 /* One secret of a dealer from t shares that were sent in a slot; false when
  * there are not so many. */
