@@ -61,6 +61,35 @@ void dafl_server_invite_again(dafl_server *s, dafl_fault fault)
     dafl_server_invite(s);
 }
 
+/* Every key of an enrolment, that of the packets too, is good and new: clients
+ * would refuse a setup with two that are alike, without knowing whose fault it
+ * is. The first who has a key keeps it. */
+static dafl_fault check_enrolled_keys(dafl_server *s, const dafl_enroll *got)
+{
+    size_t n = (size_t)got->n_slots + 1;
+    dafl_public *keys = calloc(n, sizeof *keys);
+    dafl_fault fault;
+
+    if (keys == NULL)
+        return dafl_server_broke(s, DAFL_ERR_NOMEM);
+    for (size_t e = 0; e < got->n_slots; e++)
+        keys[e] = dafl_slot_keys_at(got->keys, e).pk;
+    keys[n - 1] = got->ek;
+    fault = dafl_node_check_keys(keys, n);
+    for (size_t u = 0; u < s->enrolled.n && fault == DAFL_FAULT_NONE; u++) {
+        const dafl_seat *seat = &s->seats[u];
+        if (!dafl_members_has(&s->enrolled, u))
+            continue;
+        for (size_t e = 0; e < got->n_slots; e++)
+            if (dafl_node_has_key(keys, n, &seat->keys[e].pk))
+                fault = DAFL_E_BAD_KEY;
+        if (dafl_node_has_key(keys, n, &seat->peer.ek))
+            fault = DAFL_E_BAD_KEY;
+    }
+    free(keys);
+    return fault;
+}
+
 dafl_fault dafl_server_on_enroll(dafl_server *s, const dafl_envelope *m)
 {
     const dafl_node *n = &s->node;
@@ -68,6 +97,7 @@ dafl_fault dafl_server_on_enroll(dafl_server *s, const dafl_envelope *m)
     dafl_digest hk, signed_digest;
     dafl_slot_keys *keys;
     dafl_enroll got;
+    dafl_fault fault;
 
     if (dafl_get_enroll(&got, m->body) != DAFL_OK ||
         got.n_slots != n->config->slots)
@@ -80,18 +110,16 @@ dafl_fault dafl_server_on_enroll(dafl_server *s, const dafl_envelope *m)
         dafl_sign_check(&got.sig, &signed_digest,
                         n->roster->parties[m->sender].id.sign_pk) != DAFL_OK)
         return DAFL_E_AUTH;
-    if (dafl_public_check(&got.ek) != DAFL_OK)
-        return DAFL_E_BAD_KEY;
+    fault = check_enrolled_keys(s, &got);
+    if (fault != DAFL_FAULT_NONE || s->err != DAFL_OK)
+        return fault;
     keys = calloc(got.n_slots, sizeof *keys);
     if (keys == NULL)
         return dafl_server_broke(s, DAFL_ERR_NOMEM);
     free(seat->keys);
     seat->keys = keys;
-    for (size_t e = 0; e < got.n_slots; e++) {
+    for (size_t e = 0; e < got.n_slots; e++)
         keys[e] = dafl_slot_keys_at(got.keys, e);
-        if (dafl_public_check(&keys[e].pk) != DAFL_OK)
-            return DAFL_E_BAD_KEY;
-    }
     seat->peer = (dafl_peer){m->sender, got.ek, got.hk, got.sig};
     seat->unopened = dafl_members_none(n->roster->n_clients);
     dafl_members_add(&s->enrolled, m->sender);

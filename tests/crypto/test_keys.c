@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/crypto/bytes.h"
+#include "tests/crypto/low_order.h"
 #include "crypto/keys.h"
 #include "tests/vectors/crypto.h"
 
@@ -309,19 +310,6 @@ static void random_keys_differ_and_wiped_ones_are_zero(void **state)
 }
 
 /* ---- points of low order ---- */
-
-/* Every u below 2^255 whose point has order 1, 2, 4 or 8 on the curve or its
- * twist: 0, 1, -1 and the two of order 8, and 0 and 1 again as p and p + 1.
- * The top bit is ignored, which makes 14 encodings. */
-static const char *const low_order[] = {
-    "0000000000000000000000000000000000000000000000000000000000000000",
-    "0100000000000000000000000000000000000000000000000000000000000000",
-    "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
-    "e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800",
-    "5f9c95bca3508c24b1d0b1559c83ef5b04445cc4581c8e86d8224eddd09f1157",
-    "edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
-    "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
-};
 
 static void points_of_low_order_are_refused_everywhere(void **state)
 {

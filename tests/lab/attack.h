@@ -27,6 +27,8 @@ typedef struct {
 extern const lab_attack attacks_slot[];   /* a server, in a slot */
 extern const lab_attack attacks_quorum[]; /* .. with signatures and shares */
 extern const lab_attack attacks_setup[];  /* a server, before the first slot */
+extern const lab_attack attacks_keys[];   /* the same, between the clients */
+extern const lab_attack attacks_replay[]; /* a server, with what is old */
 extern const lab_attack attacks_client[]; /* clients */
 extern const lab_attack attacks_deep[];   /* on whole trainings */
 extern const lab_attack attacks_data[];   /* what a client asks of its data */

@@ -248,19 +248,13 @@ static void unwilling_outfit(void *ctx, uint16_t party, dafl_roster *roster,
     floor->plain = false;
 }
 
-/* Five clients without cells, one of which may be missing. */
 static lab *unwilling_lab(split *a)
 {
-    lab_scenario s = lab_scenario_for(5, 1, random_u64());
+    lab_scenario s = rogue_scenario(random_u64(), tell_two_stories, a);
 
-    s.config.policy.n_min = 4;
-    lab_scenario_collude(&s, 1);
     s.questions = 1;
     s.config.retries = 2;
-    s.intercept = tell_two_stories;
     s.outfit = unwilling_outfit;
-    s.ctx = a;
-    s.wrong_sums_expected = true;
     return lab_new(&s);
 }
 

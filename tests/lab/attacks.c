@@ -5,9 +5,9 @@
 
 #include "tests/check.h"
 
-static const lab_attack *const lists[] = {attacks_slot,  attacks_quorum,
-                                          attacks_setup, attacks_client,
-                                          attacks_data,  attacks_deep};
+static const lab_attack *const lists[] = {
+    attacks_slot, attacks_quorum, attacks_setup, attacks_client,
+    attacks_data, attacks_deep,   attacks_keys,  attacks_replay};
 
 static void run_one(void **state)
 {

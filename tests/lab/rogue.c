@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/lab/rogue.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "tests/check.h"
 
 #include "crypto/mask.h"
 #include "crypto/packet.h"
@@ -215,6 +214,91 @@ void rogue_pretend(lab *l)
     s = lab_server(l);
     if (dafl_config_digest(&s->node.config_hash, lab_config(l)) != DAFL_OK)
         lab_die("rogue: no digest of the config");
+}
+
+/* ---- a server between clients ---- */
+
+lab_scenario rogue_scenario(uint64_t seed, lab_intercept *intercept, void *ctx)
+{
+    lab_scenario s = lab_scenario_for(ROGUE_CLIENTS, 1, seed);
+
+    s.config.policy.n_min = ROGUE_CLIENTS - 1;
+    lab_scenario_collude(&s, 1);
+    s.intercept = intercept;
+    s.ctx = ctx;
+    s.wrong_sums_expected = true;
+    return s;
+}
+
+void rogue_check_others(lab *l, dafl_fault fault)
+{
+    dafl_members left = lab_members(l, ~(UINT64_C(1) << ROGUE_VICTIM));
+
+    lab_check_done(l);
+    lab_check_cohort(l, 0, &left);
+    assert_true(rogue_blamed(l, ROGUE_VICTIM, lab_server_index(l), fault) > 0);
+}
+
+rogue_setup rogue_take_apart(const lab_letter *m)
+{
+    rogue_setup s = {0};
+
+    assert_ok(dafl_get_setup(&s.m, m->envelope.body));
+    for (size_t i = 0; i < s.m.n; i++)
+        s.dealers[i] = dafl_setup_dealer(&s.m, i);
+    dafl_put_fixed(&s.packets, s.m.packets.ptr, s.m.packets.len);
+    dafl_put_fixed(&s.keys, s.m.keys.ptr, s.m.keys.len);
+    return s;
+}
+
+void rogue_put_together(lab *l, lab_letter *m, rogue_setup *s)
+{
+    dafl_writer w = {0};
+
+    s->m.packets = dafl_writer_bytes(&s->packets);
+    s->m.keys = dafl_writer_bytes(&s->keys);
+    dafl_put_setup(&w, &s->m, s->dealers);
+    lab_letter_reseal(l, m, dafl_writer_bytes(&w));
+    dafl_writer_drop(&w);
+    dafl_writer_drop(&s->packets);
+    dafl_writer_drop(&s->keys);
+}
+
+uint8_t *rogue_keys_in(rogue_setup *s, uint16_t client, uint32_t slot)
+{
+    return s->keys.ptr +
+           (client * (size_t)s->m.n_slots + slot - 1) * DAFL_SLOT_KEYS_BYTES;
+}
+
+uint8_t *rogue_packet_in(rogue_setup *s, uint16_t dealer, uint16_t to)
+{
+    return s->packets.ptr +
+           (size_t)(dealer < to ? dealer : dealer - 1) * s->m.packet_len;
+}
+
+/* Whether the victim holds shares of a dealer for slot 1. */
+static bool holds(const lab *l, uint16_t dealer)
+{
+    dafl_bytes record = lab_disk_secret(l, ROGUE_VICTIM, 1);
+
+    return record.ptr != NULL &&
+           !sodium_is_zero(record.ptr + DAFL_OWN_BYTES +
+                               (size_t)dealer * DAFL_HELD_BYTES,
+                           DAFL_HELD_BYTES);
+}
+
+bool rogue_keeps_packet(lab *l)
+{
+    dafl_members all = lab_everybody(l);
+    bool keeps;
+
+    assert_true(lab_run_to(l, DAFL_MSG_MODEL, 0));
+    keeps = holds(l, ROGUE_OTHER);
+    for (uint16_t u = 0; u < ROGUE_CLIENTS; u++)
+        assert_true(u == ROGUE_VICTIM || u == ROGUE_OTHER || holds(l, u));
+    lab_check_done(l);
+    lab_check_cohort(l, 0, &all);
+    return keeps;
 }
 
 /* ---- a dealer ---- */

@@ -62,6 +62,37 @@ bool rogue_in_clear(const lab *l, uint16_t client, uint32_t slot);
  * has given it another: it goes by that one. From its first step on. */
 void rogue_pretend(lab *l);
 
+/* ---- a server between clients ---- */
+
+/* Five clients without cells, one of which may be missing; t = 3. */
+enum {
+    ROGUE_CLIENTS = 5,
+    ROGUE_VICTIM = 2,
+    ROGUE_COLLUDER = 1,
+    ROGUE_OTHER = 4
+};
+lab_scenario rogue_scenario(uint64_t seed, lab_intercept *intercept, void *ctx);
+/* All but the victim have their sums, and the victim has refused something of
+ * the server's by this name. */
+void rogue_check_others(lab *l, dafl_fault fault);
+
+/* What a SETUP is made of, apart, to be changed and put together again. */
+typedef struct {
+    dafl_setup m;
+    dafl_dealer dealers[DAFL_CLIENTS_MAX];
+    dafl_writer packets, keys;
+} rogue_setup;
+rogue_setup rogue_take_apart(const lab_letter *m);
+void rogue_put_together(lab *l, lab_letter *m, rogue_setup *s);
+/* pk, cb of a client for a slot from 1 on, when all clients are in it. */
+uint8_t *rogue_keys_in(rogue_setup *s, uint16_t client, uint32_t slot);
+/* The packet of a dealer among those for `to`. */
+uint8_t *rogue_packet_in(rogue_setup *s, uint16_t dealer, uint16_t to);
+
+/* Whether the victim keeps anything of a packet which the other one did not
+ * seal for it. One holder less does no harm: all have their sums. */
+bool rogue_keeps_packet(lab *l);
+
 /* ---- a dealer ---- */
 
 /* What a dealer does to the shares that it is going to seal for a holder: 32
