@@ -9,9 +9,9 @@
 #include "tests/same_model.h"
 
 #include "protocol/context.h"
-#include "protocol/deep.h"
 #include "protocol/weaken.h"
 #include "tests/lab/inside.h"
+#include "tests/lab/school.h"
 
 static bool try_all;
 
@@ -984,183 +984,18 @@ static void sums_over_250_clients_that_come_and_go_are_exact(void **state)
 
 /* ---- DeepAFL through the machines ---- */
 
-#define ROWS 300
-#define MOST_SITES 100
-#define MOST_QUESTIONS 16
-
-typedef struct {
-    const uint32_t *rows;
-    size_t n;
-} plot;
-
-/* One training: who has which rows, and what was summed over whom. */
-static struct {
-    dafl_params p;
-    size_t k;
-    uint32_t rows[ROWS];
-    plot plots[MOST_SITES];
-    dafl_model *model;
-    size_t n_taken;
-    dafl_question asked[MOST_QUESTIONS];
-    dafl_members cohorts[MOST_QUESTIONS];
-} school;
-
-static dafl_data data;
-static dafl_pool *pool;
-static dafl_server_method recording; /* DeepAFL's, with school_take */
-
-static dafl_err found(void *ctx, const dafl_params *p,
-                      const dafl_projection *first, dafl_site **site,
-                      dafl_site **held, dafl_digest *rows, dafl_why *why)
-{
-    const plot *at_plot = ctx;
-
-    *held = NULL;
-    DAFL_TRY(dafl_deep_digest(rows, &data, at_plot->rows, at_plot->n));
-    return dafl_site_new(site, p, pool, &data, at_plot->rows, at_plot->n, first,
-                         why);
-}
-
-static void *school_client(lab *l, uint16_t client)
-{
-    dafl_deep_client *c = NULL;
-
-    (void)l;
-    assert_ok(dafl_deep_client_new(&c, &school.p, found, NULL,
-                                   &school.plots[client], NULL));
-    dafl_deep_client_allow(c, true, true);
-    return c;
-}
-
-static void school_free_client(void *self)
-{
-    dafl_deep_client *c = self;
-
-    dafl_deep_client_free(&c);
-}
-
-static void *school_server(lab *l)
-{
-    static const dafl_participation everyone = {.permille = 1000};
-    dafl_deep_server *s = NULL;
-
-    (void)l;
-    dafl_model_free(&school.model);
-    assert_ok(dafl_model_new(&school.model, &school.p));
-    assert_ok(dafl_deep_server_new(&s, school.model, &everyone, school.k));
-    dafl_deep_server_allow_small(s);
-    return s;
-}
-
-static void school_free_server(void *self)
-{
-    dafl_deep_server *s = self;
-
-    dafl_deep_server_free(&s);
-}
-
-static dafl_fault school_take(void *self, const dafl_question *q,
-                              const int64_t *sum, size_t len,
-                              const dafl_members *cohort, dafl_why *why)
-{
-    dafl_fault fault =
-        dafl_deep_server_method.take(self, q, sum, len, cohort, why);
-
-    if (fault == DAFL_FAULT_NONE) {
-        assert_true(q->number == school.n_taken && q->number < MOST_QUESTIONS);
-        school.asked[school.n_taken] = *q;
-        school.cohorts[school.n_taken++] = *cohort;
-    }
-    return fault;
-}
-
-static const lab_method school_method = {
-    .name = "deepafl",
-    .client = &dafl_deep_client_method,
-    .server = &recording,
-    .new_client = school_client,
-    .new_server = school_server,
-    .free_client = school_free_client,
-    .free_server = school_free_server,
-};
-
-static int school_open(void **state)
-{
-    if (make_dir(state) != 0)
-        return -1;
-    data = random_data(ROWS, 5, 3);
-    assert_ok(dafl_pool_new(&pool, 1));
-    recording = dafl_deep_server_method;
-    recording.take = school_take;
-    memset(&school, 0, sizeof school);
-    school.p = (dafl_params){.features = 5,
-                             .width = 6,
-                             .hidden = 6,
-                             .classes = 3,
-                             .layers = 2,
-                             .lambda = 0.5,
-                             .gamma = 0.1,
-                             .contract = DAFL_CONTRACT_DEFAULT};
-    school.p.seed.b[0] = (uint8_t)random_u64();
-    assert_ok(dafl_params_check(&school.p, NULL));
-    for (uint32_t i = 0; i < ROWS; i++) {
-        size_t j = random_size(0, i);
-        school.rows[i] = school.rows[j];
-        school.rows[j] = i;
-    }
-    return 0;
-}
-
-static int school_close(void **state)
-{
-    dafl_model_free(&school.model);
-    dafl_pool_free(&pool);
-    dafl_data_close(&data);
-    return remove_dir(state);
-}
-
-/* Cut the rows into k lots, some of them maybe empty. */
-static void deal_rows(size_t k)
-{
-    size_t from = 0;
-
-    school.k = k;
-    school.n_taken = 0;
-    for (size_t u = 0; u < k; u++) {
-        size_t most = 2 * (ROWS - from) / (k - u);
-        size_t n =
-            u + 1 == k
-                ? ROWS - from
-                : random_size(0, most < ROWS - from ? most : ROWS - from);
-        school.plots[u] = (plot){school.rows + from, n};
-        from += n;
-    }
-}
-
 static lab *school_lab(uint16_t k, uint16_t cell_size)
 {
-    static const dafl_participation everyone = {.permille = 1000};
-    static uint8_t bytes[256];
-    lab_scenario s = scenario(k, cell_size);
-    dafl_writer w = {0};
+    lab_scenario s = school_scenario(k, cell_size);
 
-    deal_rows(k);
-    dafl_put_deep_params(&w, &school.p, &everyone);
-    assert_true(w.len <= sizeof bytes);
-    memcpy(bytes, w.ptr, w.len);
-    s.config.method_params = (dafl_bytes){bytes, w.len};
-    dafl_writer_drop(&w);
-    s.config.contract = school.p.contract;
-    s.config.slots = dafl_deep_questions(&school.p) + (k < 50 ? 4 : 0);
-    s.method = &school_method;
     return lab_new(&s);
 }
 
 /* Without machines: the same questions, put to n sites, of which those in the
  * cohort answer. */
-static dafl_model *plain_model(const plot *plots, size_t n)
+static dafl_model *plain_model(const school_plot *plots, size_t n)
 {
-    dafl_site *sites[MOST_SITES] = {NULL};
+    dafl_site *sites[SCHOOL_SITES_MAX] = {NULL};
     dafl_model *model = NULL;
     dafl_trainer *trainer = NULL;
     dafl_projection first = {0};
@@ -1171,7 +1006,7 @@ static dafl_model *plain_model(const plot *plots, size_t n)
     assert_ok(dafl_set_init(&cohort, n));
     assert_ok(dafl_model_projection(model, &first, 0));
     for (size_t u = 0; u < n; u++)
-        assert_ok(dafl_site_new(&sites[u], &school.p, pool, &data,
+        assert_ok(dafl_site_new(&sites[u], &school.p, school.pool, &school.data,
                                 plots[u].rows, plots[u].n, &first, NULL));
     for (size_t i = 0; i < school.n_taken; i++) {
         dafl_projection m;
@@ -1212,7 +1047,7 @@ static void the_model_does_not_depend_on_who_has_which_rows(void **state)
     school.p.layers = 1;
     for (size_t i = 0; i < COUNT(sizes); i++) {
         lab *l = school_lab(sizes[i], 1);
-        plot all = {school.rows, ROWS};
+        school_plot all = {school.rows, SCHOOL_ROWS};
         dafl_model *plain;
         lab_check_done(l);
         assert_int_equal(school.n_taken, dafl_deep_questions(&school.p));
