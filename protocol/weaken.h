@@ -29,15 +29,16 @@ typedef enum {
     DAFL_WEAK_TURN,         /* client: messages count in any state */
     DAFL_WEAK_OUTSIDE,      /* client: reveals of those who were not cast */
     DAFL_WEAK_BINDING,      /* both: keys are not bound to the model */
-    DAFL_WEAK_AGREE,   /* server: shares that are not needed may be wrong */
-    DAFL_WEAK_BAR,     /* server: bad dealers are asked again and again */
-    DAFL_WEAK_FLOOR,   /* client: has no floors of its own */
-    DAFL_WEAK_PIN,     /* client: roster and config may be others */
-    DAFL_WEAK_RUNS,    /* client: enters a run twice */
-    DAFL_WEAK_PEERS,   /* client: enrolments need no signature */
-    DAFL_WEAK_KEYS,    /* client: takes any keys of slots for enrolled */
-    DAFL_WEAK_BAD_KEY, /* client: keys may stand twice */
-    DAFL_WEAK_SPLIT,   /* both: keys are not bound to the setup */
+    DAFL_WEAK_AGREE,       /* server: shares that are not needed may be wrong */
+    DAFL_WEAK_BAR,         /* server: bad dealers are asked again and again */
+    DAFL_WEAK_FLOOR,       /* client: has no floors of its own */
+    DAFL_WEAK_PIN,         /* client: roster and config may be others */
+    DAFL_WEAK_RUNS,        /* client: enters a run twice */
+    DAFL_WEAK_PEERS,       /* client: enrolments need no signature */
+    DAFL_WEAK_KEYS,        /* client: takes any keys of slots for enrolled */
+    DAFL_WEAK_BAD_KEY,     /* client: keys may stand twice */
+    DAFL_WEAK_SPLIT,       /* both: keys are not bound to the setup */
+    DAFL_WEAK_ORTHONORMAL, /* client: a head may be stretched and skewed */
 } dafl_weak;
 
 #ifdef DAFL_WEAKEN

@@ -28,6 +28,7 @@ extern const lab_attack attacks_slot[];   /* a server, in a slot */
 extern const lab_attack attacks_quorum[]; /* .. with signatures and shares */
 extern const lab_attack attacks_setup[];  /* a server, before the first slot */
 extern const lab_attack attacks_keys[];   /* the same, between the clients */
+extern const lab_attack attacks_model[];  /* a server that makes models up */
 extern const lab_attack attacks_replay[]; /* a server, with what is old */
 extern const lab_attack attacks_client[]; /* clients */
 extern const lab_attack attacks_deep[];   /* on whole trainings */

@@ -6,8 +6,8 @@
 #include "tests/check.h"
 
 static const lab_attack *const lists[] = {
-    attacks_slot, attacks_quorum, attacks_setup, attacks_client,
-    attacks_data, attacks_deep,   attacks_keys,  attacks_replay};
+    attacks_slot, attacks_quorum, attacks_setup,  attacks_client, attacks_data,
+    attacks_deep, attacks_keys,   attacks_replay, attacks_model};
 
 static void run_one(void **state)
 {
