@@ -46,10 +46,12 @@ void dafl_server_doubt(dafl_server *s)
 
 void dafl_server_leave_out(const dafl_server *s, dafl_members *cohort)
 {
-    dafl_members others = without(s, s->left_out);
+    dafl_members others;
 
-    if (s->doubting)
-        *cohort = dafl_members_both(cohort, &others);
+    if (!s->doubting)
+        return;
+    others = without(s, s->left_out);
+    *cohort = dafl_members_both(cohort, &others);
 }
 
 void dafl_server_blame(dafl_server *s)
