@@ -48,6 +48,18 @@ static dafl_err set_real(const opt *o, const char *value, dafl_why *why)
     return DAFL_OK;
 }
 
+static dafl_err add(const opt *o, const char *value, dafl_why *why)
+{
+    opt_list *list = o->out;
+
+    if (list->n == OPT_LIST_MAX)
+        return dafl_fail(why, DAFL_ERR_INPUT,
+                         "--%s is given more than %d times", o->name,
+                         OPT_LIST_MAX);
+    list->at[list->n++] = value;
+    return DAFL_OK;
+}
+
 static dafl_err set(const opt *o, const char *value, dafl_why *why)
 {
     switch (o->kind) {
@@ -58,6 +70,8 @@ static dafl_err set(const opt *o, const char *value, dafl_why *why)
         return set_size(o, value, why);
     case OPT_REAL:
         return set_real(o, value, why);
+    case OPT_LIST:
+        return add(o, value, why);
     case OPT_FLAG:
     case OPT_HEADING:
         break;
@@ -76,7 +90,7 @@ static dafl_err parse_option(const opt *opts, size_t n, int argc, char **argv,
     if (o == NULL)
         return dafl_fail(why, DAFL_ERR_INPUT, "unknown option --%.*s",
                          (int)(len < 64 ? len : 64), name);
-    if (seen[o - opts])
+    if (seen[o - opts] && o->kind != OPT_LIST)
         return dafl_fail(why, DAFL_ERR_INPUT, "--%s is given twice", o->name);
     seen[o - opts] = true;
     if (o->kind == OPT_FLAG) {

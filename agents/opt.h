@@ -13,7 +13,16 @@ typedef enum {
     OPT_TEXT,    /* const char ** */
     OPT_SIZE,    /* size_t *: a decimal number */
     OPT_REAL,    /* double *: a finite number */
+    OPT_LIST,    /* opt_list *: texts; may be given again and again */
 } opt_kind;
+
+#define OPT_LIST_MAX 256
+
+/* Texts in the order they were given. */
+typedef struct {
+    size_t n;
+    const char *at[OPT_LIST_MAX];
+} opt_list;
 
 typedef struct {
     opt_kind kind;
@@ -25,7 +34,8 @@ typedef struct {
 
 /* Parse argv[1..argc): --name VALUE or --name=VALUE; words without dashes go
  * to words[0..max) and are counted in *n_words. An option given twice is an
- * error. *help is set by --help. DAFL_ERR_INPUT with the reason. */
+ * error, unless it is a list. *help is set by --help. DAFL_ERR_INPUT with the
+ * reason. */
 DAFL_CHECK dafl_err opt_parse(const opt *opts, size_t n, int argc, char **argv,
                               const char **words, size_t max, size_t *n_words,
                               int *help, dafl_why *why);

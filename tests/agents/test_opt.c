@@ -9,6 +9,7 @@ typedef struct {
     const char *text;
     size_t size;
     double real;
+    opt_list list;
     const char *words[2];
     size_t n_words;
     int help;
@@ -35,6 +36,7 @@ static dafl_err parse(parsed *p, const char *const *args)
             {OPT_TEXT, "text", "FILE", &p->text, "a text\nof two lines"},
             {OPT_SIZE, "size", "N", &p->size, "a size"},
             {OPT_REAL, "real", "X", &p->real, "a number"},
+            {OPT_LIST, "list", "WORD", &p->list, "words"},
         };
 
         err = opt_parse(opts, COUNT(opts), argc, argv, p->words, 2, &p->n_words,
@@ -89,6 +91,53 @@ static void words_are_counted_and_kept_in_order(void **state)
     assert_true(p.flag);
 }
 
+static void a_list_takes_every_value_in_order(void **state)
+{
+    char list[] = "--list", other[] = "--list=b", flag[] = "--flag";
+    char first[] = "a", third[] = "--flag", program[] = "deepafl";
+    char *argv[] = {program, list, first, flag, other, list, third};
+    opt_list got = {0};
+    bool given = false;
+    size_t n_words = 0;
+    int help = 0;
+    dafl_why why = {""};
+    const opt opts[] = {{OPT_LIST, "list", "WORD", &got, "words"},
+                        {OPT_FLAG, "flag", NULL, &given, "a flag"}};
+
+    (void)state;
+    assert_ok(opt_parse(opts, COUNT(opts), COUNT(argv), argv, NULL, 0, &n_words,
+                        &help, &why));
+    assert_int_equal(got.n, 3);
+    assert_string_equal(got.at[0], "a");
+    assert_string_equal(got.at[1], "b");
+    assert_string_equal(got.at[2], "--flag");
+    assert_true(given);
+}
+
+static void a_list_has_room_for_so_many_and_no_more(void **state)
+{
+    static char *argv[OPT_LIST_MAX + 2];
+    char program[] = "deepafl", value[] = "--list=x";
+    opt_list got = {0};
+    size_t n_words = 0;
+    int help = 0;
+    dafl_why why = {""};
+    const opt opts[] = {{OPT_LIST, "list", "WORD", &got, "words"}};
+
+    (void)state;
+    argv[0] = program;
+    for (size_t i = 1; i < COUNT(argv); i++)
+        argv[i] = value;
+    assert_ok(opt_parse(opts, 1, OPT_LIST_MAX + 1, argv, NULL, 0, &n_words,
+                        &help, &why));
+    assert_int_equal(got.n, OPT_LIST_MAX);
+    got.n = 0;
+    assert_int_equal(opt_parse(opts, 1, OPT_LIST_MAX + 2, argv, NULL, 0,
+                               &n_words, &help, &why),
+                     DAFL_ERR_INPUT);
+    assert_says(&why, "--list is given more than 256 times");
+}
+
 static void help_ends_the_parsing(void **state)
 {
     parsed p;
@@ -124,6 +173,7 @@ static void other_arguments_are_refused_with_the_reason(void **state)
         {{"--size", " 1"}, "is not a whole number"},
         {{"--size", "0x10"}, "is not a whole number"},
         {{"--size", "18446744073709551616"}, "is not a whole number"},
+        {{"--list", "a", "--list"}, "--list needs a value: WORD"},
         {{"--real", "1,5"}, "--real: '1,5' is not a number"},
         {{"--real="}, "--real: '' is not a number"},
         {{"--real", "nan"}, "is not a number"},
@@ -182,6 +232,8 @@ int main(void)
         cmocka_unit_test(values_stand_after_a_space_or_an_equals_sign),
         cmocka_unit_test(without_arguments_nothing_changes),
         cmocka_unit_test(words_are_counted_and_kept_in_order),
+        cmocka_unit_test(a_list_takes_every_value_in_order),
+        cmocka_unit_test(a_list_has_room_for_so_many_and_no_more),
         cmocka_unit_test(help_ends_the_parsing),
         cmocka_unit_test(other_arguments_are_refused_with_the_reason),
         CASE_IN_DIR(the_table_is_the_help_text),
