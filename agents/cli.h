@@ -66,6 +66,9 @@ void cli_progress_step(cli_progress *p, size_t done, size_t all,
 /* Wipe the bar. */
 void cli_progress_clear(cli_progress *p);
 
+int cmd_keygen(int argc, char **argv);
+int cmd_init(int argc, char **argv);
+int cmd_config(int argc, char **argv);
 int cmd_simulate(int argc, char **argv);
 int cmd_evaluate(int argc, char **argv);
 int cmd_predict(int argc, char **argv);

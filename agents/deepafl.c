@@ -13,6 +13,9 @@ typedef struct {
 } command;
 
 static const command commands[] = {
+    {"keygen", cmd_keygen, "make the keys of a party"},
+    {"init", cmd_init, "write a run.yaml from the parties' public lines"},
+    {"config", cmd_config, "check a run.yaml and explain it"},
     {"simulate", cmd_simulate, "train over many clients inside one process"},
     {"evaluate", cmd_evaluate, "measure a model's accuracy, layer by layer"},
     {"predict", cmd_predict, "classify rows with a model"},
