@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write the seed inputs of the fuzz targets: corpus/npy, corpus/safetensors, corpus/messages and corpus/machines.
+"""Write the seed inputs of the fuzz targets: corpus/npy, corpus/safetensors, corpus/messages,
+corpus/machines and corpus/runfile.
 
 Needs nothing but Python. The files are laid out here by hand, not by the library under test or by
 numpy, so they are also a second reading of the two formats. The same files come out every time.
@@ -293,6 +294,52 @@ def machine_files():
     yield "feed_twice", program(0).hold(result).feed(4, 3, 4, 0, b"").feed(2, 3, 3, 0, b"").finish()
 
 
+def runfile_files():
+    """A small run, and the ways in which texts like it go wrong."""
+    def key(i):
+        return f"p{i} ed25519:{i:064x} curve25519:{i:064x}"
+    roster = f"roster:\n- key: {key(1)}\n- key: {key(2)}\n- {{role: server, key: {key(3)}}}\n"
+    seed = "5eed" * 16
+    training = f"training: {{features: 4, classes: 2, seed: {seed}}}\n"
+    policy = "policy: {n_min: 2, m: 2, g: 1, c: 0, a: 0}\n"
+    good = roster + training + policy
+    yield "good", good
+    yield "order", policy + "# so\n" + training + roster
+    yield "cells", good.replace("g: 1", "g: 2").replace("- key", "- cell: 0\n  key")
+    yield "everything", good + (
+        "contract: {s: 12, q: 4, n_max: 1000, w: 48}\nsecure_agg: masks\nwant: 0.9\ntries: 1\nretries: 2\nslots: 9\n"
+        "timeouts: {setup: 1, ready: 2.5, upload: 3, sign: 4, reveal: 5}\ncaps: {chunk: 16384, body_max: 100000}\n")
+    yield "learner", good.replace("features: 4", "method: deepafl, features: 4, width: 8, hidden: 8, layers: 1, activation: "
+                                  "relu, lambda: 1e-3, gamma: 0, schedule: full, participation: 1.0, participation_kind: "
+                                  "inconsistent, by: clients")
+    yield "afl", good.replace("features: 4", "method: afl, features: 4")
+    yield "seal", good.replace("- key", f"- {{role: keyholder, key: {key(4)}}}\n- key", 1) + "secure_agg: seal\n"
+    yield "twice", good + "want: 1\nwant: 1\n"
+    yield "unknown", good + "wants: 1\n"
+    yield "unknown_in_list", good.replace("- key", "- cells: 0\n  key", 1)
+    yield "missing", roster + policy
+    yield "range", good + "slots: 0\n"
+    yield "kinds", good + "slots: [1]\n"
+    yield "section", good + "caps: 3\n"
+    yield "rule", good.replace("m: 2", "m: 3")
+    yield "no_threshold", good.replace("a: 0", "a: 1")
+    yield "same_key", good.replace(key(2), key(1))
+    yield "alias", good + "want: &a 1\ntries: *a\n"
+    yield "tags", good + "want: !!float 1\ntries: ! 3\n"
+    yield "quotes", good + "want: \"\\x31\"\ntries: '3'\nretries: >-\n  3\n"
+    yield "zero", good + "want: \"1\\0\"\n"
+    yield "documents", good + "---\n" + policy
+    yield "open", good + "caps: {chunk: 16384"
+    yield "deep", "[" * 300
+    yield "key_is_a_list", "{? [a] : b}"
+    yield "merge", good + "<<: {want: 1}\n"
+    yield "utf16", "\ufeffwant: 1\n".encode("utf-16-le")
+    yield "bom", "\ufeff" + good
+    yield "control", "want: \x01\n"
+    yield "comment", "# nothing\n"
+    yield "empty", b""
+
+
 # Programs that found something once.
 FOUND = (
     ("erase_after_closed", bytes.fromhex("0001100204100001020416")),
@@ -307,7 +354,9 @@ FOUND = (
 )
 
 for folder, files in (("npy", npy_files()), ("safetensors", st_files()), ("messages", message_files()),
-                      ("machines", (*((name, p.code) for name, p in machine_files()), *FOUND))):
+                      ("machines", (*((name, p.code) for name, p in machine_files()), *FOUND)),
+                      ("runfile", ((name, text if isinstance(text, bytes) else text.encode())
+                                   for name, text in runfile_files()))):
     (CORPUS / folder).mkdir(parents=True, exist_ok=True)
     for name, content in files:
         assert len(content) < 1024, name
