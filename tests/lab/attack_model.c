@@ -404,8 +404,7 @@ static bool is_believed(bool stopped, uint32_t question)
         assert_int_equal(a.forged, 2);
         assert_int_equal(dafl_server_stat(lab_server(l)).failed, 2);
         assert_int_equal(
-            dafl_deep_server_rows(lab_the_server(l)->method_self, false),
-            rows);
+            dafl_deep_server_rows(lab_the_server(l)->method_self, false), rows);
     }
     lab_check_invariants(l);
     leak_free(&k);
