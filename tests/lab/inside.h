@@ -128,7 +128,7 @@ typedef struct {
     dafl_fault fault;
 } lab_refusal;
 
-/* ---- witness.c: what was seen, and whether it is right ---- */
+/* ---- witness.c: what was seen ---- */
 
 void lab_witness_message(lab *l, lab_way way, uint16_t from, uint16_t to,
                          dafl_bytes bytes);
@@ -138,6 +138,11 @@ void lab_witness_disk(lab *l, const lab_party *p, const dafl_envelope *m);
 void lab_broken(lab *l, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void lab_witness_drop(lab *l);
+
+/* ---- judge.c: whether it is right ---- */
+
+typedef struct lab_judge lab_judge;
+void lab_judge_drop(lab *l);
 
 /* ---- lab.c ---- */
 
@@ -161,6 +166,7 @@ struct lab {
     lab_list events;    /* lab_event */
     lab_list sums;      /* lab_sum */
     size_t wrong_sums;
+    lab_judge *judge; /* made by the first lab_violation */
     char violation[256];
 };
 

@@ -244,6 +244,7 @@ void lab_free(lab **l)
     lab_list_drop(&gone->leavings);
     lab_list_drop(&gone->refusals);
     lab_list_drop(&gone->questions);
+    lab_judge_drop(gone);
     lab_witness_drop(gone);
     free(gone->parties);
     free(gone);

@@ -324,7 +324,8 @@ void lab_answer(const lab *l, uint16_t client, uint32_t question, int64_t *x);
  *    spoken in a later slot;
  *  - the server sends one CAST and one SURV per slot;
  *  - no machine returns an error.
- * The first thing that does not hold, in words; NULL when all does. */
+ * The first thing that does not hold, in words; NULL when all does. Looks only
+ * at what is new since the last call: it can be called after every step. */
 const char *lab_violation(lab *l);
 
 /* These fail the test (cmocka), with the seed and the state of everybody. */
