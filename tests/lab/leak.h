@@ -17,7 +17,8 @@
  *
  * Streams belong to one slot, cohort and context, as each client was told them.
  * So the combinations of a whole run are those of its slots, and combinations
- * of these.
+ * of these. That the masks are really those is seen from the bytes: a vector
+ * that has none, or those of another one, is taken for what it is.
  *
  * Why this is exact: masks are added modulo 2^w, where not every nonzero number
  * has an inverse. The elimination is done in integers and divides only by 1 and
@@ -42,6 +43,16 @@ typedef struct {
     bool reached; /* some of it: then the attacker is given all of it */
 } leak_upload;
 
+/* What is in its bytes besides the input (lab_answer), by a look at them with
+ * the client's own keys. */
+typedef enum {
+    LEAK_MASKED, /* the masks of its slot, cohort and context; also when the
+                    inputs are not those of the lab and none can be told */
+    LEAK_CLEAR,  /* nothing */
+    LEAK_REUSED, /* the masks of an earlier vector of the client */
+    LEAK_ODD,    /* something else */
+} leak_masks;
+
 /* Watch a lab (borrowed), from its beginning if anybody colludes. An attacker
  * that taps the wire has what was sent, also if it never reached the server. */
 leak *leak_new(lab *l, const dafl_members *colluders, bool taps);
@@ -62,6 +73,7 @@ const leak_upload *leak_upload_of(const leak *k, uint16_t client,
                                   uint32_t slot);
 /* The highest slot of which it has any. */
 uint32_t leak_last_slot(const leak *k);
+leak_masks leak_masks_of(leak *k, size_t i);
 
 /* How many independent combinations of the honest clients' vectors of a slot
  * the attacker can take the masks off. */
@@ -69,11 +81,16 @@ size_t leak_dim(leak *k, uint32_t slot);
 /* They are exactly the multiples of one: the sum over the honest ones of u3
  * (nothing, if there is none). */
 bool leak_is_sum(leak *k, uint32_t slot, const dafl_members *u3);
-/* In each of them the honest members of a cell count alike. */
+/* In each of them (slot 0: in each of all slots together) the honest members of
+ * a cell count alike. */
 bool leak_is_of_cells(leak *k, uint32_t slot);
-/* The same of all slots, and so of everything that can be computed from a run
- * by combining them. */
+/* The same of everything that can be computed from a whole run. */
 bool leak_run_is_of_cells(leak *k);
+/* How many independent combinations of all inputs of honest clients (a number
+ * for every client and question) a whole run gives: computed over all slots at
+ * once. *most is what there would be if all cells with an honest client were
+ * known for every question that anybody answered. */
+size_t leak_run_rank(leak *k, size_t *most);
 
 /* Whether the numbers are really there: for each of the combinations the
  * streams that the attacker knows are made from what it has, taken off the
