@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/lab/school.h"
 
+#include "protocol/deep.h"
 #include "tests/sites.h"
 
-school_record school;
+school_state school;
+
+static dafl_data data;
+static dafl_pool *pool;
+static dafl_server_method recording; /* DeepAFL's, with take */
 
 static dafl_err found(void *ctx, const dafl_params *p,
                       const dafl_projection *first, dafl_site **site,
-                      dafl_site **held, dafl_digest *rows, dafl_why *why)
+                      dafl_site **held, dafl_why *why)
 {
-    const school_plot *plot = ctx;
+    const school_plot *at_plot = ctx;
 
     *held = NULL;
-    DAFL_TRY(dafl_deep_digest(rows, &school.data, plot->rows, plot->n));
-    return dafl_site_new(site, p, school.pool, &school.data, plot->rows,
-                         plot->n, first, why);
+    return dafl_site_new(site, p, pool, &data, at_plot->rows, at_plot->n, first,
+                         why);
 }
 
 static void *new_client(lab *l, uint16_t client)
@@ -24,7 +28,6 @@ static void *new_client(lab *l, uint16_t client)
     (void)l;
     assert_ok(dafl_deep_client_new(&c, &school.p, found, NULL,
                                    &school.plots[client], NULL));
-    dafl_deep_client_allow(c, true, true);
     return c;
 }
 
@@ -41,10 +44,10 @@ static void *new_server(lab *l)
     dafl_deep_server *s = NULL;
 
     (void)l;
+    school.n_taken = 0; /* a server that restarts is given its sums again */
     dafl_model_free(&school.model);
     assert_ok(dafl_model_new(&school.model, &school.p));
     assert_ok(dafl_deep_server_new(&s, school.model, &everyone, school.k));
-    dafl_deep_server_allow_small(s);
     return s;
 }
 
@@ -55,7 +58,6 @@ static void free_server(void *self)
     dafl_deep_server_free(&s);
 }
 
-/* DeepAFL's own, and a note of what was taken. */
 static dafl_fault take(void *self, const dafl_question *q, const int64_t *sum,
                        size_t len, const dafl_members *cohort, dafl_why *why)
 {
@@ -64,39 +66,38 @@ static dafl_fault take(void *self, const dafl_question *q, const int64_t *sum,
 
     if (fault == DAFL_FAULT_NONE) {
         assert_true(q->number == school.n_taken &&
-                    q->number < SCHOOL_QUESTIONS_MAX);
+                    q->number < SCHOOL_QUESTIONS);
         school.asked[school.n_taken] = *q;
         school.cohorts[school.n_taken++] = *cohort;
     }
     return fault;
 }
 
-dafl_server_method school_server;
-
-const lab_method school_method = {
+static const lab_method method = {
     .name = "deepafl",
     .client = &dafl_deep_client_method,
-    .server = &school_server,
+    .server = &recording,
     .new_client = new_client,
     .new_server = new_server,
     .free_client = free_client,
     .free_server = free_server,
 };
 
-int school_open(void **state)
+int school_open(uint64_t seed, size_t layers)
 {
-    if (make_dir(state) != 0)
+    check_state = seed;
+    if (make_dir(NULL) != 0)
         return -1;
-    school_server = dafl_deep_server_method;
-    school_server.take = take;
+    data = random_data(SCHOOL_ROWS, 5, 3);
+    assert_ok(dafl_pool_new(&pool, 1));
+    recording = dafl_deep_server_method;
+    recording.take = take;
     memset(&school, 0, sizeof school);
-    school.data = random_data(SCHOOL_ROWS, 5, 3);
-    assert_ok(dafl_pool_new(&school.pool, 1));
     school.p = (dafl_params){.features = 5,
                              .width = 6,
                              .hidden = 6,
                              .classes = 3,
-                             .layers = 2,
+                             .layers = layers,
                              .lambda = 0.5,
                              .gamma = 0.1,
                              .contract = DAFL_CONTRACT_DEFAULT};
@@ -110,16 +111,15 @@ int school_open(void **state)
     return 0;
 }
 
-int school_close(void **state)
+int school_close(void)
 {
     dafl_model_free(&school.model);
-    dafl_pool_free(&school.pool);
-    dafl_data_close(&school.data);
-    return remove_dir(state);
+    dafl_pool_free(&pool);
+    dafl_data_close(&data);
+    return remove_dir(NULL);
 }
 
-/* Cut the rows into k lots, some of them maybe empty. */
-static void deal_rows(size_t k)
+void school_deal(size_t k)
 {
     size_t from = 0;
 
@@ -136,21 +136,64 @@ static void deal_rows(size_t k)
     }
 }
 
-lab_scenario school_scenario(uint16_t k, uint16_t cell_size)
+void school_fit(lab_scenario *s)
 {
     static const dafl_participation everyone = {.permille = 1000};
     static uint8_t bytes[256];
-    lab_scenario s = lab_scenario_for(k, cell_size, random_u64());
     dafl_writer w = {0};
 
-    deal_rows(k);
     dafl_put_deep_params(&w, &school.p, &everyone);
     assert_true(w.len <= sizeof bytes);
     memcpy(bytes, w.ptr, w.len);
-    s.config.method_params = (dafl_bytes){bytes, w.len};
+    s->config.method_params = (dafl_bytes){bytes, w.len};
     dafl_writer_drop(&w);
-    s.config.contract = school.p.contract;
-    s.config.slots = dafl_deep_questions(&school.p) + (k < 50 ? 4 : 0);
-    s.method = &school_method;
-    return s;
+    s->config.contract = school.p.contract;
+    s->config.slots = dafl_deep_questions(&school.p) + 4;
+    s->questions = dafl_deep_questions(&school.p);
+    s->method = &method;
+}
+
+dafl_model *school_plain(const school_plot *plots, size_t n)
+{
+    dafl_site *sites[SCHOOL_SITES] = {NULL};
+    dafl_model *model = NULL;
+    dafl_trainer *trainer = NULL;
+    dafl_projection first = {0};
+    dafl_set cohort;
+
+    assert_ok(dafl_model_new(&model, &school.p));
+    assert_ok(dafl_trainer_new(&trainer, model, n));
+    assert_ok(dafl_set_init(&cohort, n));
+    assert_ok(dafl_model_projection(model, &first, 0));
+    for (size_t u = 0; u < n; u++)
+        assert_ok(dafl_site_new(&sites[u], &school.p, pool, &data,
+                                plots[u].rows, plots[u].n, &first, NULL));
+    for (size_t i = 0; i < school.n_taken; i++) {
+        dafl_projection m;
+        dafl_query query;
+        dafl_sum sum;
+        dafl_deep_query(&query, &school.p, &school.asked[i]);
+        m = projection_for(model, &query);
+        sum = empty_sum(&school.p, &query);
+        dafl_set_clear(&cohort);
+        for (size_t u = 0; u < n; u++) {
+            bool in = n == 1 || dafl_members_has(&school.cohorts[i], u);
+            dafl_sum part = empty_sum(&school.p, &query);
+            if (in)
+                dafl_set_add(&cohort, u);
+            assert_ok(dafl_site_answer(sites[u], model, &query, &m,
+                                       in ? &part : NULL, NULL));
+            dafl_sum_add(&sum, &part);
+            dafl_sum_drop(&part);
+        }
+        assert_ok(dafl_trainer_take(trainer, &query, &sum, &cohort, NULL));
+        dafl_sum_drop(&sum);
+        dafl_projection_drop(&m);
+    }
+    for (size_t u = 0; u < n; u++)
+        dafl_site_free(&sites[u]);
+    dafl_projection_drop(&first);
+    dafl_set_drop(&cohort);
+    dafl_trainer_free(&trainer);
+    return model;
 }
