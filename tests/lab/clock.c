@@ -10,6 +10,28 @@ static bool over(const lab *l)
                               dafl_server_where(server) == DAFL_SERVER_FAILED);
 }
 
+uint64_t lab_server_time(const lab *l)
+{
+    return l->now + l->ahead;
+}
+
+void lab_clock_jump(lab *l, int64_t by)
+{
+    l->ahead += (uint64_t)by;
+    lab_say(l, "the server's clock jumps by %lld", (long long)by);
+}
+
+uint64_t lab_deadline(const lab *l)
+{
+    const dafl_server *server = lab_the_server(l)->server;
+    uint64_t deadline =
+        server == NULL ? LAB_NEVER : dafl_server_deadline(server);
+
+    if (deadline == UINT64_MAX)
+        return LAB_NEVER;
+    return deadline <= lab_server_time(l) ? l->now : deadline - l->ahead;
+}
+
 /* When the client next speaks unasked. */
 static uint64_t hello_at(const lab *l, const lab_party *p)
 {
@@ -52,7 +74,7 @@ static due next_due(lab *l, const lab_flight *flight)
     if (flight != NULL)
         sooner(&best, flight->at, DELIVER, NULL);
     if (running && server->server != NULL)
-        sooner(&best, dafl_server_deadline(server->server), DEADLINE, server);
+        sooner(&best, lab_deadline(l), DEADLINE, server);
     return best;
 }
 
@@ -85,8 +107,9 @@ static void happen(lab *l, const due *d, lab_flight *flight)
         if (server->server == NULL)
             break;
         lab_say(l, "the server loses client %u", (unsigned)p->index);
-        lab_party_work(l, server,
-                       dafl_server_lost(server->server, p->index, l->now));
+        lab_party_work(
+            l, server,
+            dafl_server_lost(server->server, p->index, lab_server_time(l)));
         break;
     case HELLO:
         p->heard_at = l->now;
@@ -98,7 +121,8 @@ static void happen(lab *l, const due *d, lab_flight *flight)
     case DEADLINE:
         lab_say(l, "the server's deadline in %s",
                 dafl_server_state_name(dafl_server_where(server->server)));
-        lab_party_work(l, server, dafl_server_tick(server->server, l->now));
+        lab_party_work(l, server,
+                       dafl_server_tick(server->server, lab_server_time(l)));
         break;
     }
 }

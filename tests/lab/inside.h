@@ -155,6 +155,7 @@ struct lab {
     dafl_draw own;  /* lab_random */
     dafl_seed inputs;
     uint64_t now, steps, order;
+    uint64_t ahead; /* the server's clock of ours, modulo 2^64 */
     lab_outcome outcome;
     bool trace;
     lab_party *parties; /* k clients, the server */
@@ -170,6 +171,8 @@ struct lab {
     char violation[256];
 };
 
+/* What the server's clock shows. */
+uint64_t lab_server_time(const lab *l);
 lab_party *lab_party_of(const lab *l, uint16_t index);
 lab_party *lab_the_server(const lab *l);
 /* The server has sent the first MODEL of a slot. */

@@ -189,6 +189,16 @@ void lab_leave_crashing(lab *l, uint16_t client, uint32_t question,
 void lab_disconnect(lab *l, uint16_t client);
 void lab_reconnect(lab *l, uint16_t client);
 
+/* The client's line stands still: nothing that is sent from now on, either way,
+ * arrives before so much later. */
+void lab_stall(lab *l, uint16_t client, uint64_t time);
+
+/* The server's clock goes on from another time, that much later or earlier.
+ * Nobody else has a clock, and lab_now does not show it. */
+void lab_clock_jump(lab *l, int64_t by);
+/* When the server's next deadline comes, by lab_now: LAB_NEVER for none. */
+uint64_t lab_deadline(const lab *l);
+
 /* The party's machine is gone as soon as it has carried out its n-th effect (n
  * from 1, over all its lives); the effects behind it are lost. It restarts from
  * its disk after scenario.restart_after. */

@@ -181,8 +181,9 @@ static void arrive(lab *l, const lab_flight *f)
         /* Before the server answers: the answer is not to reach it. */
         if (whole && m.sender == client->index)
             (void)lab_leave_now(l, client, LAB_HOW_ARRIVED, &m);
-        lab_party_work(l, server,
-                       dafl_server_receive(server->server, bytes, l->now));
+        lab_party_work(
+            l, server,
+            dafl_server_receive(server->server, bytes, lab_server_time(l)));
         return;
     }
     if (whole && lab_leave_now(l, client, LAB_HOW_ARRIVING, &m))
@@ -199,6 +200,15 @@ void lab_net_deliver(lab *l, lab_flight *flight)
     *flight = ((lab_flight *)l->flights.items)[--l->flights.n];
     arrive(l, &f);
     free(f.bytes);
+}
+
+void lab_stall(lab *l, uint16_t client, uint64_t time)
+{
+    lab_party *p = lab_party_of(l, client);
+
+    for (size_t i = 0; i < 2; i++)
+        if (p->last_arrival[i] < l->now + time)
+            p->last_arrival[i] = l->now + time;
 }
 
 /* The attacker's tools. */

@@ -205,8 +205,9 @@ void lab_party_boot(lab *l, lab_party *p)
                    (unsigned)p->index);
     p->heard_at = l->now;
     lab_party_work(l, p,
-                   p->client != NULL ? dafl_client_start(p->client)
-                                     : dafl_server_start(p->server, l->now));
+                   p->client != NULL
+                       ? dafl_client_start(p->client)
+                       : dafl_server_start(p->server, lab_server_time(l)));
 }
 
 void lab_party_halt(lab *l, lab_party *p)
