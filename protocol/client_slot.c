@@ -59,7 +59,7 @@ static dafl_err remember_answered(dafl_client *c, uint32_t slot)
  * (our own digest decides). */
 static dafl_fault follow(dafl_client *c, dafl_model_msg *model)
 {
-    for (uint16_t i = 0; i < model->n; i++) {
+    while (model->n > 0) {
         dafl_segment s;
         dafl_fault fault;
         if (dafl_model_next(model, &s) != DAFL_OK)
@@ -123,6 +123,7 @@ dafl_fault dafl_client_on_model(dafl_client *c, const dafl_envelope *m)
 {
     static const dafl_digest no_encryption;
     uint8_t w = (uint8_t)c->node.config->contract.w;
+    uint32_t had = c->n_segments;
     dafl_model_msg model;
     dafl_fault fault;
 
@@ -153,8 +154,10 @@ dafl_fault dafl_client_on_model(dafl_client *c, const dafl_envelope *m)
     fault = follow(c, &model);
     if ((fault == DAFL_FAULT_NONE || fault == DAFL_E_STATE) &&
         c->n_segments <= model.query) {
-        /* Not all yet: say what we have, the server sends the rest. */
-        c->err = dafl_client_hello(c);
+        /* Not all yet: say what we have, the server sends the rest. Not if
+         * this brought nothing, or the two of us would not stop. */
+        if (fault != DAFL_FAULT_NONE || c->n_segments > had)
+            c->err = dafl_client_hello(c);
         return fault;
     }
     if (fault != DAFL_FAULT_NONE || c->err != DAFL_OK)

@@ -768,7 +768,7 @@ static void in_a_slot_played_again_a_client_is_laid_open(void **state)
 static void miss_questions(uint32_t n, lab_phase phase, bool restart)
 {
     lab_scenario s = lab_scenario_for(5, 1, random_u64());
-    size_t at_entry, old = 0;
+    size_t at_entry, ready, hello, old = 0;
     dafl_model_msg model;
     const lab_seen *m;
     dafl_members all;
@@ -795,6 +795,13 @@ static void miss_questions(uint32_t n, lab_phase phase, bool restart)
     assert_non_null(m);
     assert_ok(dafl_get_model(&model, m->envelope.body));
     assert_true(model.n >= (restart ? n + 1 : n));
+    /* One message is enough: it does not ask for more. */
+    ready = hello = at_entry;
+    assert_non_null(
+        lab_find(l, &ready, LAB_SENT, 2, LAB_ANYBODY, DAFL_MSG_READY, m->slot));
+    assert_true(lab_find(l, &hello, LAB_SENT, 2, LAB_ANYBODY, DAFL_MSG_HELLO,
+                         UINT32_MAX) == NULL ||
+                hello > ready);
     assert_int_equal(dafl_client_where(lab_client(l, 2)), DAFL_CLIENT_READY);
     /* No slot from before is taken any more, missed or not. */
     for (uint32_t slot = 1; slot < dafl_server_slot(lab_server(l)); slot++) {
