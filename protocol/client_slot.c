@@ -32,9 +32,9 @@ static dafl_fault view_slot(const dafl_client *c, dafl_slot_view *v)
                           .t = c->t};
     for (size_t i = 0; i < c->shape.n_ties; i++) {
         const dafl_members *tied = cohort_of(c, c->shape.ties[i]);
-        if ((tied == NULL ||
-             (i > 0 && !dafl_members_equal(tied, v->increment_over))) &&
-            !DAFL_WEAK(TIES))
+        if (!DAFL_WEAK(TIES) &&
+            (tied == NULL ||
+             (i > 0 && !dafl_members_equal(tied, v->increment_over))))
             return DAFL_E_COHORT;
         v->increment_over = tied;
     }
