@@ -83,13 +83,25 @@ void liar_see(liar *a, const lab_letter *m)
 
 void liar_number(liar *a, lab_letter *m)
 {
-    if (m->from != lab_server_index(a->lab))
-        return;
-    if (m->envelope.seq <= a->told[m->to]) {
-        m->envelope.seq = a->told[m->to] + 1;
+    uint64_t *last = m->from == lab_server_index(a->lab) ? &a->told[m->to]
+                                                         : &a->said[m->from];
+
+    if (m->envelope.seq <= *last) {
+        m->envelope.seq = *last + 1;
         lab_letter_reseal(a->lab, m, m->envelope.body);
     }
-    a->told[m->to] = m->envelope.seq;
+    *last = m->envelope.seq;
+}
+
+void liar_say(liar *a, uint16_t client, dafl_msg_type type, uint32_t slot,
+              dafl_bytes body, uint64_t after)
+{
+    dafl_writer w = {0};
+
+    lab_seal(a->lab, &w, client, type, slot, ++a->said[client], body);
+    lab_post(a->lab, client, lab_server_index(a->lab), dafl_writer_bytes(&w),
+             after);
+    dafl_writer_drop(&w);
 }
 
 void liar_tell(liar *a, const dafl_members *to, dafl_msg_type type,

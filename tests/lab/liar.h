@@ -18,7 +18,8 @@
 
 typedef struct {
     lab *lab;
-    uint64_t told[DAFL_CLIENTS_MAX]; /* the last number towards each */
+    uint64_t told[DAFL_CLIENTS_MAX]; /* the last number towards each, */
+    uint64_t said[DAFL_CLIENTS_MAX]; /* and of each */
     /* what the newest slot has brought: */
     uint32_t slot; /* 0: none yet */
     dafl_members modeled, ready, ended, signers;
@@ -35,12 +36,16 @@ void liar_drop(liar *a);
 
 /* Remember a message as its sender made it. */
 void liar_see(liar *a, const lab_letter *m);
-/* Give a message of the server's machine a number that its client takes. */
+/* Give a message of a machine a number that its receiver takes, whatever was
+ * told or said besides. */
 void liar_number(liar *a, lab_letter *m);
 
 /* Sign a message as the server and send it to these. */
 void liar_tell(liar *a, const dafl_members *to, dafl_msg_type type,
                uint32_t slot, dafl_bytes body, uint64_t after);
+/* Sign a message as a client and send it to the server. */
+void liar_say(liar *a, uint16_t client, dafl_msg_type type, uint32_t slot,
+              dafl_bytes body, uint64_t after);
 /* In the newest slot: */
 void liar_cast(liar *a, const dafl_members *to, const dafl_members *cast,
                uint64_t after);

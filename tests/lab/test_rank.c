@@ -6,6 +6,7 @@
 #include "tests/check.h"
 
 #include "tests/lab/leak.h"
+#include "tests/lab/liar.h"
 
 static size_t runs = 6;
 
@@ -141,11 +142,89 @@ static void without_cells_the_run_gives_more(void **state)
     assert_true(beyond > 0);
 }
 
+/* ---- a server that casts cells apart ---- */
+
+static struct {
+    liar a;
+    dafl_members apart;
+} split;
+
+/* In slot 1 these cells are told that each of them alone was cast. */
+static bool cast_apart(lab *l, lab_letter *m, void *ctx)
+{
+    dafl_writer w = {0};
+    dafl_members cell;
+
+    (void)ctx;
+    liar_see(&split.a, m);
+    if (m->envelope.type == DAFL_MSG_CAST && m->envelope.slot == 1 &&
+        dafl_members_has(&split.apart, m->to)) {
+        cell =
+            dafl_roster_cell(lab_roster(l), lab_roster(l)->parties[m->to].cell);
+        dafl_put_cast(&w, &cell);
+        lab_letter_reseal(l, m, dafl_writer_bytes(&w));
+        dafl_writer_drop(&w);
+    }
+    liar_number(&split.a, m);
+    return true;
+}
+
+static void step_to(lab *l, leak *k, uint64_t time)
+{
+    while (lab_now(l) < time && lab_step(l))
+        leak_watch(k);
+}
+
+/* The others sign that everybody's vector is there, and give shares of every b
+ * away. The sum that they signed for does not open, for the cells apart have
+ * other masks; theirs do. So such a server gets another sum than the confirmed
+ * one, and of small cells more than one: whole cells still, and nothing more
+ * in the run than if it had asked for them in slots of their own. */
+static void cells_cast_apart_give_their_sums_and_no_less(void **state)
+{
+    static const struct {
+        uint16_t cell_size, cells;
+    } sizes[] = {{3, 1}, {2, 1}, {2, 2}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        lab_scenario s = lab_scenario_for(12, sizes[i].cell_size, random_u64());
+        dafl_members none, all, others;
+        lab *l;
+        leak *k;
+        lab_scenario_collude(&s, 0);
+        s.intercept = cast_apart;
+        l = lab_new(&s);
+        none = lab_members(l, 0);
+        all = lab_everybody(l);
+        split.apart = lab_members(
+            l, ((uint64_t)1 << sizes[i].cells * sizes[i].cell_size) - 1);
+        others = dafl_members_minus(&all, &split.apart);
+        liar_init(&split.a, l);
+        k = leak_new(l, &none, false);
+        assert_true(lab_run_to(l, DAFL_MSG_CAST, 0));
+        step_to(l, k, lab_now(l) + 200);
+        liar_surv(&split.a, &others, &all, &all, 1);
+        step_to(l, k, lab_now(l) + 200);
+        liar_conf(&split.a, &others, &others, 1);
+        leak_run(k);
+        lab_check_done(l);
+        assert_int_equal(leak_dim(k, 1), sizes[i].cells);
+        assert_true(leak_is_real(k, 1));
+        assert_false(leak_is_sum(k, 1, &all));
+        assert_true(leak_run_is_of_cells(k));
+        leak_free(&k);
+        liar_drop(&split.a);
+        lab_free(&l);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rank_whole_run),
         cmocka_unit_test(without_cells_the_run_gives_more),
+        cmocka_unit_test(cells_cast_apart_give_their_sums_and_no_less),
     };
 
     if (argc > 1)
