@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PLACES 32768
+#define PLACES 65536
 
 typedef enum { SIGN, VERIFY, PRODUCT, PUBLIC, KINDS } kind;
 

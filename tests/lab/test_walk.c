@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Many random walks (tests/lab/walk.h).
+ *
+ *     test_walk [--walks N] [--seed S] [--from I]
+ *
+ * does the walks I .. I + N - 1 of a seed, with I = 0 after those that once
+ * failed. The second program, test_walk_weak, has machines that lack one check
+ * at a time; there walks must fail. */
+#include "tests/check.h"
+
+#include "protocol/weaken.h"
+#include "tests/lab/school.h"
+#include "tests/lab/walk.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED
+#endif
+#endif
+
+static uint64_t seed, from,
+    walks =
+#if defined(SANITIZED) && !defined(DAFL_WEAKEN)
+        100;
+#else
+        1000;
+#endif
+
+#ifndef DAFL_WEAKEN
+/* Walks that have found something; they come first. */
+static const struct {
+    uint64_t seed, number;
+} known[] = {
+    {1, 139}, /* MODEL was followed by halves, and asked for without end */
+    {1, 231},
+};
+
+typedef struct {
+    size_t walks, done, deep, broken;
+    size_t ops[WALK_OPS], faults[DAFL_FAULT_COUNT];
+    size_t slots, opened, torn, refused, split, aside;
+} tally;
+
+static void count(tally *t, const walk_report *r)
+{
+    t->walks++;
+    t->done += r->outcome == LAB_DONE;
+    t->deep += r->deep;
+    t->broken += r->broken[0] != '\0';
+    for (size_t i = 0; i < WALK_OPS; i++)
+        t->ops[i] += r->ops[i];
+    if (r->outcome == LAB_FAILED)
+        t->faults[r->fault]++;
+    t->slots += r->slots;
+    t->opened += r->opened;
+    t->torn += r->torn;
+    t->refused += r->refused;
+    t->split += r->split;
+    t->aside += r->aside;
+}
+
+static void say(const tally *t)
+{
+    print_message("%zu walks (%zu for DeepAFL), %zu finished;", t->walks,
+                  t->deep, t->done);
+    for (size_t i = 1; i < DAFL_FAULT_COUNT; i++)
+        if (t->faults[i] > 0)
+            print_message(" %zu %s;", t->faults[i],
+                          dafl_fault_name((dafl_fault)i));
+    print_message(" %zu slots: %zu opened, %zu confirmed in vain, %zu refused, "
+                  "%zu cast in two ways (%zu gave another sum);",
+                  t->slots, t->opened, t->torn, t->refused, t->split, t->aside);
+    for (size_t i = 0; i < WALK_OPS; i++)
+        print_message(" %zu %s%s", t->ops[i], walk_op_name((walk_op)i),
+                      i + 1 < WALK_OPS ? "," : "\n");
+}
+
+static bool walk_one(tally *t, uint64_t of_seed, uint64_t number)
+{
+    walk_report r;
+
+    walk_run(&r, of_seed, number);
+    count(t, &r);
+    if (r.broken[0] == '\0')
+        return true;
+    print_message("walk %llu: %s\n  again: --seed %llu --from %llu --walks 1\n",
+                  (unsigned long long)number, r.broken,
+                  (unsigned long long)of_seed, (unsigned long long)number);
+    return false;
+}
+
+static void walks_that_failed_hold(void **state)
+{
+    tally t = {0};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(known) && from == 0; i++)
+        (void)walk_one(&t, known[i].seed, known[i].number);
+    assert_int_equal(t.broken, 0);
+}
+
+static void every_walk_holds(void **state)
+{
+    tally t = {0};
+
+    (void)state;
+    for (uint64_t i = 0; i < walks; i++)
+        (void)walk_one(&t, seed, from + i);
+    say(&t);
+    assert_int_equal(t.broken, 0);
+    if (walks < 100)
+        return;
+    /* They go somewhere. */
+    for (size_t i = 0; i < WALK_OPS; i++)
+        assert_true(t.ops[i] > walks / 20);
+    assert_true(t.done > walks / 2 && t.deep > 0);
+    assert_true(t.opened > 2 * walks && t.refused > 0 && t.torn > 0);
+}
+#else
+#define CHECK(name)             \
+    {                           \
+        DAFL_WEAK_##name, #name \
+    }
+
+/* What the walks can see the lack of. */
+static const struct {
+    dafl_weak check;
+    const char *name;
+} checks[] = {
+    CHECK(CELLS),      CHECK(COHORT),    CHECK(TIES),   CHECK(QUORUM),
+    CHECK(STATEMENT),  CHECK(SLOT),      CHECK(RESEND), CHECK(WIPE),
+    CHECK(COMMITMENT), CHECK(FIRST_END), CHECK(END),
+};
+
+static void without_a_check_walks_fail(void **state)
+{
+    size_t blind = 0;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(checks); i++) {
+        walk_report r = {.broken = ""};
+        uint64_t n = 0;
+        dafl_weakened = checks[i].check;
+        while (n < walks && r.broken[0] == '\0')
+            walk_run(&r, seed, from + n++);
+        dafl_weakened = DAFL_WEAK_NOTHING;
+        print_message("without %s, after %llu walks: %s\n", checks[i].name,
+                      (unsigned long long)n, r.broken);
+        blind += r.broken[0] == '\0' || r.outcome == LAB_HUNG;
+    }
+    assert_int_equal(blind, 0);
+}
+#endif
+
+static void read_options(int argc, char **argv)
+{
+    for (int i = 1; i + 1 < argc; i += 2) {
+        uint64_t n = strtoull(argv[i + 1], NULL, 10);
+        if (strcmp(argv[i], "--walks") == 0)
+            walks = n;
+        else if (strcmp(argv[i], "--seed") == 0)
+            seed = n;
+        else if (strcmp(argv[i], "--from") == 0)
+            from = n;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+#ifdef DAFL_WEAKEN
+        cmocka_unit_test(without_a_check_walks_fail),
+#else
+        cmocka_unit_test(walks_that_failed_hold),
+        cmocka_unit_test(every_walk_holds),
+#endif
+    };
+    int failed;
+
+    check_seed();
+    seed = random_u64();
+    read_options(argc, argv);
+    /* The rows are always the same: a walk follows from its seed alone. */
+    if (school_open(1, WALK_LAYERS) != 0)
+        return 1;
+    school_deal(WALK_CLIENTS);
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return school_close() != 0 || failed != 0;
+}
