@@ -164,7 +164,7 @@ static bool is_answered(bool stopped, lie how)
     lab *l;
     size_t answers = 0;
 
-    (void)school_open(NULL);
+    (void)school_open(random_u64(), 2);
     s = hostile_scenario(how);
     l = lab_new(&s);
     (void)lab_run(l);
@@ -182,7 +182,7 @@ static bool is_answered(bool stopped, lie how)
         lab_check_invariants(l);
     }
     lab_free(&l);
-    (void)school_close(NULL);
+    (void)school_close();
     return answers > 0;
 }
 
@@ -275,7 +275,7 @@ static bool one_client_less(bool stopped)
     bool differs;
     lab *l;
 
-    (void)school_open(NULL);
+    (void)school_open(random_u64(), 2);
     do
         s = hostile_scenario(NO_BLOCK);
     while (school.plots[VICTIM].n == 0);
@@ -299,7 +299,7 @@ static bool one_client_less(bool stopped)
         free(hostile.grams[i]);
         hostile.grams[i] = NULL;
     }
-    (void)school_close(NULL);
+    (void)school_close();
     return differs;
 }
 
@@ -421,12 +421,12 @@ static bool copied_upload(bool stopped)
     uint32_t last;
     bool believed = false;
 
-    (void)school_open(NULL);
+    (void)school_open(random_u64(), 2);
     last = dafl_deep_questions(&school.p) - 1;
     for (uint32_t q = 0; q <= 2; q++)
         believed |= is_believed(stopped, q);
     believed |= is_believed(stopped, last);
-    (void)school_close(NULL);
+    (void)school_close();
     return believed;
 }
 

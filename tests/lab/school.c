@@ -6,19 +6,18 @@
 
 school_state school;
 
-static dafl_data data;
-static dafl_pool *pool;
-static dafl_server_method recording; /* DeepAFL's, with take */
+dafl_server_method school_server;
 
 static dafl_err found(void *ctx, const dafl_params *p,
                       const dafl_projection *first, dafl_site **site,
-                      dafl_site **held, dafl_why *why)
+                      dafl_site **held, dafl_digest *rows, dafl_why *why)
 {
-    const school_plot *at_plot = ctx;
+    const school_plot *plot = ctx;
 
     *held = NULL;
-    return dafl_site_new(site, p, pool, &data, at_plot->rows, at_plot->n, first,
-                         why);
+    DAFL_TRY(dafl_deep_digest(rows, &school.data, plot->rows, plot->n));
+    return dafl_site_new(site, p, school.pool, &school.data, plot->rows,
+                         plot->n, first, why);
 }
 
 static void *new_client(lab *l, uint16_t client)
@@ -28,6 +27,7 @@ static void *new_client(lab *l, uint16_t client)
     (void)l;
     assert_ok(dafl_deep_client_new(&c, &school.p, found, NULL,
                                    &school.plots[client], NULL));
+    dafl_deep_client_allow(c, true, true);
     return c;
 }
 
@@ -48,6 +48,7 @@ static void *new_server(lab *l)
     dafl_model_free(&school.model);
     assert_ok(dafl_model_new(&school.model, &school.p));
     assert_ok(dafl_deep_server_new(&s, school.model, &everyone, school.k));
+    dafl_deep_server_allow_small(s);
     return s;
 }
 
@@ -73,10 +74,10 @@ static dafl_fault take(void *self, const dafl_question *q, const int64_t *sum,
     return fault;
 }
 
-static const lab_method method = {
+const lab_method school_method = {
     .name = "deepafl",
     .client = &dafl_deep_client_method,
-    .server = &recording,
+    .server = &school_server,
     .new_client = new_client,
     .new_server = new_server,
     .free_client = free_client,
@@ -88,11 +89,11 @@ int school_open(uint64_t seed, size_t layers)
     check_state = seed;
     if (make_dir(NULL) != 0)
         return -1;
-    data = random_data(SCHOOL_ROWS, 5, 3);
-    assert_ok(dafl_pool_new(&pool, 1));
-    recording = dafl_deep_server_method;
-    recording.take = take;
     memset(&school, 0, sizeof school);
+    school.data = random_data(SCHOOL_ROWS, 5, 3);
+    assert_ok(dafl_pool_new(&school.pool, 1));
+    school_server = dafl_deep_server_method;
+    school_server.take = take;
     school.p = (dafl_params){.features = 5,
                              .width = 6,
                              .hidden = 6,
@@ -114,8 +115,8 @@ int school_open(uint64_t seed, size_t layers)
 int school_close(void)
 {
     dafl_model_free(&school.model);
-    dafl_pool_free(&pool);
-    dafl_data_close(&data);
+    dafl_pool_free(&school.pool);
+    dafl_data_close(&school.data);
     return remove_dir(NULL);
 }
 
@@ -150,7 +151,16 @@ void school_fit(lab_scenario *s)
     s->config.contract = school.p.contract;
     s->config.slots = dafl_deep_questions(&school.p) + 4;
     s->questions = dafl_deep_questions(&school.p);
-    s->method = &method;
+    s->method = &school_method;
+}
+
+lab_scenario school_scenario(uint16_t k, uint16_t cell_size)
+{
+    lab_scenario s = lab_scenario_for(k, cell_size, random_u64());
+
+    school_deal(k);
+    school_fit(&s);
+    return s;
 }
 
 dafl_model *school_plain(const school_plot *plots, size_t n)
@@ -166,7 +176,7 @@ dafl_model *school_plain(const school_plot *plots, size_t n)
     assert_ok(dafl_set_init(&cohort, n));
     assert_ok(dafl_model_projection(model, &first, 0));
     for (size_t u = 0; u < n; u++)
-        assert_ok(dafl_site_new(&sites[u], &school.p, pool, &data,
+        assert_ok(dafl_site_new(&sites[u], &school.p, school.pool, &school.data,
                                 plots[u].rows, plots[u].n, &first, NULL));
     for (size_t i = 0; i < school.n_taken; i++) {
         dafl_projection m;

@@ -14,7 +14,9 @@
 #ifndef DAFL_TESTS_LAB_SCHOOL_H
 #define DAFL_TESTS_LAB_SCHOOL_H
 
-#include "lib/model.h"
+#include "lib/data.h"
+#include "lib/pool.h"
+#include "protocol/deep.h"
 #include "tests/lab/lab.h"
 
 #define SCHOOL_ROWS 300
@@ -29,6 +31,8 @@ typedef struct {
 /* One training: who has which rows, and what was summed over whom. */
 typedef struct {
     dafl_params p;
+    dafl_data data;
+    dafl_pool *pool;
     size_t k;
     uint32_t rows[SCHOOL_ROWS];
     school_plot plots[SCHOOL_SITES];
@@ -46,6 +50,13 @@ int school_close(void);
 void school_deal(size_t k);
 /* Let a scenario sum for it. */
 void school_fit(lab_scenario *s);
+/* Both for a scenario of k clients with a random seed. */
+lab_scenario school_scenario(uint16_t k, uint16_t cell_size);
+/* What the lab sums then. A server's side of one's own can begin as a copy of
+ * school_server, which is DeepAFL's and takes notes; it is there once the
+ * school is open. */
+extern const lab_method school_method;
+extern dafl_server_method school_server;
 /* Without machines: the same questions, put to n sites, of which those in the
  * cohort answer (of one all the time). To be freed. */
 dafl_model *school_plain(const school_plot *plots, size_t n);
