@@ -59,7 +59,7 @@ void liar_conf(liar *a, const dafl_members *to, const dafl_members *signers,
 void liar_sign_as(liar *a, uint16_t client, uint16_t like,
                   const dafl_members *cast, const dafl_members *u3);
 
-/* The bodies of the same. */
+/* The body that liar_surv sends, for a message that is on its way. */
 void liar_put_surv(const liar *a, dafl_writer *w, const dafl_members *cast,
                    const dafl_members *u3);
 

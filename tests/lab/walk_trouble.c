@@ -126,10 +126,10 @@ bool walk_intercept(lab *l, lab_letter *m, void *ctx)
     walk *w = ctx;
 
     liar_see(&w->liar, m);
-    if (m->from == lab_server_index(l) ? !walk_lie_meet(w, m) : false)
-        return false;
     if (m->from != lab_server_index(l))
         change(w, m);
+    else if (!walk_lie_meet(w, m))
+        return false;
     liar_number(&w->liar, m);
     return !is_held(w, m);
 }
