@@ -167,6 +167,9 @@ static void search(const uint8_t *from, const uint8_t *to, const char *where)
         at = filter_at(start);
         if ((filter[at / 8] >> at % 8 & 1) == 0)
             continue;
+        /* Memory that was filled with one byte may pass the filter all over. */
+        if (memcmp(p, p + 1, HALF - 1) == 0)
+            continue;
         for (size_t i = 0; i < n_marks; i++)
             for (size_t h = 0; h < COUNT(halves); h++)
                 if (is_half(p, marks[i].veiled + halves[h]))
