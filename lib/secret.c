@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _DEFAULT_SOURCE /* madvise */
 #include "lib/secret.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <sodium.h>
 
@@ -23,16 +26,31 @@ __attribute__((constructor)) static void wake_sodium(void)
     (void)ready;
 }
 
+/* Whether pages of this block go into a core dump. Large ones have pages of
+ * their own; for small ones that would be a page each, and a mapping each, of
+ * which a process may have 65,530. Where the system does not know of it they
+ * are dumped. */
+static void dump(void *block, size_t len, int advice)
+{
+    if (len >= DAFL_BULK_APART)
+        (void)madvise(block, len, advice);
+}
+
 void *dafl_bulk_alloc(size_t n, size_t size)
 {
+    size_t alignment = ALIGNMENT, page = (size_t)sysconf(_SC_PAGESIZE), len;
     void *block = NULL;
-    size_t len;
 
-    if (size != 0 && n > (SIZE_MAX - ALIGNMENT - READ_AHEAD) / size)
+    if (size != 0 && n > (SIZE_MAX - ALIGNMENT - READ_AHEAD - page) / size)
         return NULL;
     len = n * size + ALIGNMENT + READ_AHEAD;
-    if (posix_memalign(&block, ALIGNMENT, len) != 0)
+    if (len >= DAFL_BULK_APART) {
+        alignment = page;
+        len = (len + page - 1) / page * page;
+    }
+    if (posix_memalign(&block, alignment, len) != 0)
         return NULL;
+    dump(block, len, MADV_DONTDUMP);
     memcpy(block, &len, sizeof len);
     return (uint8_t *)block + ALIGNMENT;
 }
@@ -47,6 +65,7 @@ void dafl_bulk_free(void *bulk)
     block = (uint8_t *)bulk - ALIGNMENT;
     memcpy(&len, block, sizeof len);
     sodium_memzero(block, len);
+    dump(block, len, MADV_DODUMP);
     free(block);
 }
 

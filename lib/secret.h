@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory for what a site must not leave behind. Rows, features, Gram matrices
  * and everything computed from them live in bulk memory, which is wiped when
- * it is freed. */
+ * it is freed; blocks of DAFL_BULK_APART bytes or more are left out of core
+ * dumps. */
 #ifndef DAFL_LIB_SECRET_H
 #define DAFL_LIB_SECRET_H
 
 #include <stddef.h>
+
+#define DAFL_BULK_APART ((size_t)128 << 10)
 
 /* n * size bytes aligned for vector loads, contents unspecified; NULL when
  * there is no memory or the product overflows. n * size = 0 gives a pointer

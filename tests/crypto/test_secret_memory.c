@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dafl_secret_alloc: what the kernel was told about the memory, and what is in
- * it when it is given back. The munmap() below stands in front of the C
- * library's, also for libsodium. */
+/* dafl_secret_alloc, and bulk memory: what the kernel was told about the
+ * memory, and what is in it when it is given back. The munmap() below stands in
+ * front of the C library's, also for libsodium. */
 #define _DEFAULT_SOURCE
 
 #include <signal.h>
@@ -221,6 +221,57 @@ static void secrets_are_kept_from_dumps_and_swap(void **state)
     assert_null(strstr(of_other, " lo"));
 }
 
+/* Whether a page is left out of core dumps; -1: not known. */
+static int left_out(const void *p)
+{
+    char flags[256];
+
+    return flags_of(flags, sizeof flags, p) ? strstr(flags, " dd") != NULL : -1;
+}
+
+static void large_bulk_is_kept_from_dumps(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 6; i++) {
+        size_t len = DAFL_BULK_APART + i * i * i * 12345;
+        uint8_t *bulk = dafl_bulk_alloc(len, 1);
+        int first, last;
+
+        assert_non_null(bulk);
+        memset(bulk, 1, len);
+        first = left_out(bulk);
+        last = left_out(bulk + len - 1);
+        dafl_bulk_free(bulk);
+        if (first < 0)
+            skip();
+        assert_true(first == 1 && last == 1);
+    }
+}
+
+/* Where a block was, others are not left out. */
+static void freed_bulk_can_be_dumped_again(void **state)
+{
+    void *small[64], *bulk[64];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(bulk); i++) {
+        small[i] = malloc(100); /* so that the heap grows around them */
+        bulk[i] = dafl_bulk_alloc(DAFL_BULK_APART, 1);
+        assert_true(small[i] != NULL && bulk[i] != NULL);
+    }
+    for (size_t i = 0; i < COUNT(bulk); i++)
+        dafl_bulk_free(bulk[i]);
+    for (size_t i = 0; i < COUNT(bulk); i++) {
+        uint8_t *again = malloc(DAFL_BULK_APART);
+
+        assert_non_null(again);
+        again[DAFL_BULK_APART / 2] = 1;
+        assert_true(left_out(again + DAFL_BULK_APART / 2) <= 0);
+        free(again);
+        free(small[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +281,8 @@ int main(void)
         cmocka_unit_test(one_byte_past_the_end_is_death),
         cmocka_unit_test(one_byte_before_the_start_is_death_when_freed),
         cmocka_unit_test(secrets_are_kept_from_dumps_and_swap),
+        cmocka_unit_test(large_bulk_is_kept_from_dumps),
+        cmocka_unit_test(freed_bulk_can_be_dumped_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
