@@ -311,6 +311,11 @@ void leak_watch(leak *k)
     }
 }
 
+void leak_rob(leak *k, uint16_t client)
+{
+    learn_colluder(k, client);
+}
+
 lab_outcome leak_run(leak *k)
 {
     do

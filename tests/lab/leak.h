@@ -64,6 +64,10 @@ void leak_watch(leak *k);
 /* lab_run, watching all the time. */
 lab_outcome leak_run(leak *k);
 
+/* The attacker also gets a client's vault as it is now: what a thief finds who
+ * comes later. (leak_watch first.) */
+void leak_rob(leak *k, uint16_t client);
+
 /* All vectors in the order they were sent; those that reached the attacker are
  * marked. */
 size_t leak_uploads(const leak *k);

@@ -199,6 +199,19 @@ static void search_everywhere(void)
     (void)fclose(maps);
 }
 
+/* Every journal, also for secrets of slots to come. */
+static void search_journals(const lab *l)
+{
+    for (size_t i = 0; i < n_marks; i++)
+        marks[i].found = false;
+    make_filter();
+    for (uint16_t p = 0; p <= lab_server_index(l); p++)
+        for (size_t i = 0; i < lab_disk_records(l, p); i++) {
+            dafl_bytes record = lab_disk_record(l, p, i);
+            search(record.ptr, record.ptr + record.len, "a journal");
+        }
+}
+
 /* How many secrets of slots from .. to were found, or are to be found if they
  * are not wiped. */
 static size_t count(uint32_t from, uint32_t to, bool found)
@@ -222,7 +235,7 @@ static void assert_gone(uint32_t slot)
                         (unsigned)marks[i].slot, marks[i].what,
                         (unsigned)marks[i].dealer, (unsigned)marks[i].client,
                         marks[i].where);
-    fail_msg("%zu of %zu secrets of closed slots are still in memory",
+    fail_msg("%zu of %zu secrets of closed slots are still there",
              count(1, slot, true), count(1, slot, false));
 }
 
@@ -355,6 +368,8 @@ static void secrets_of_closed_slots_are_gone(void **state)
             search_everywhere();
             assert_int_equal(count(slot, last, true), count(slot, last, false));
             assert_gone(slot - 1);
+            search_journals(l);
+            assert_gone(last);
         }
         while (step(l))
             ;
@@ -363,6 +378,8 @@ static void secrets_of_closed_slots_are_gone(void **state)
         assert_true(t != ONE_GONE || dafl_server_stat(lab_server(l)).rebuilt);
         assert_int_equal(dafl_server_stat(lab_server(l)).failed, t == TOO_FEW);
         search_everywhere();
+        assert_gone(last);
+        search_journals(l);
         assert_gone(last);
         lab_free(&l);
     }
