@@ -52,8 +52,8 @@ static dafl_fault enroll(dafl_client *c)
         return dafl_client_broke(c, DAFL_ERR_NOMEM);
     m.keys = dafl_writer_bytes(&keys);
     dafl_context_keys(&m.hk, m.keys);
-    dafl_context_enroll(&signed_digest, &c->node.run, c->node.index, &m.ek,
-                        &m.hk);
+    dafl_context_enroll(&signed_digest, &c->node.run, c->enrolment,
+                        c->node.index, &m.ek, &m.hk);
     dafl_sign(&m.sig, &signed_digest, c->node.self);
     dafl_put_enroll(&c->enroll, &m);
     dafl_writer_drop(&keys);
@@ -144,7 +144,8 @@ static dafl_fault check_peers(dafl_client *c, const dafl_peers *list,
         dafl_digest signed_digest;
         if (p.client >= n->roster->n_clients)
             return DAFL_E_FORMAT;
-        dafl_context_enroll(&signed_digest, &n->run, p.client, &p.ek, &p.hk);
+        dafl_context_enroll(&signed_digest, &n->run, c->enrolment, p.client,
+                            &p.ek, &p.hk);
         if (dafl_sign_check(&p.sig, &signed_digest,
                             n->roster->parties[p.client].id.sign_pk) !=
                 DAFL_OK &&
@@ -269,7 +270,8 @@ static dafl_err deal(dafl_client *c)
     if (err != DAFL_OK)
         return err;
     dafl_context_shares(&c->own_shares, dafl_writer_bytes(&c->shares));
-    dafl_context_dealt(&dealt, &c->node.run, c->node.index, &c->own_shares);
+    dafl_context_dealt(&dealt, &c->node.run, c->enrolment, c->node.index,
+                       &c->own_shares);
     dafl_sign(&sig, &dealt, c->node.self);
     dafl_put_shares_sig(&c->shares, &sig);
     return dafl_writer_done(&c->shares);
@@ -353,7 +355,8 @@ static dafl_fault check_dealers(dafl_client *c, const dafl_setup *setup,
         members[i] = (dafl_setup_member){.client = d.client,
                                          .ek = c->peers[d.client].ek,
                                          .hk = c->peers[d.client].hk};
-        dafl_context_dealt(&members[i].dealt, &n->run, d.client, &d.h_shares);
+        dafl_context_dealt(&members[i].dealt, &n->run, c->enrolment, d.client,
+                           &d.h_shares);
         dafl_context_keys(&hk, keys);
         if (dafl_sign_check(&d.sig, &members[i].dealt,
                             n->roster->parties[d.client].id.sign_pk) !=

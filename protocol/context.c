@@ -18,13 +18,15 @@ void dafl_context_keys(dafl_digest *hk, dafl_bytes keys)
     dafl_hash_one(hk, "deepafl/hk", keys);
 }
 
-void dafl_context_enroll(dafl_digest *out, const dafl_run_id *run, uint16_t u,
-                         const dafl_public *ek, const dafl_digest *hk)
+void dafl_context_enroll(dafl_digest *out, const dafl_run_id *run,
+                         uint32_t enrolment, uint16_t u, const dafl_public *ek,
+                         const dafl_digest *hk)
 {
     dafl_hash h;
 
     dafl_hash_init(&h, "deepafl/enroll");
     dafl_hash_part(&h, run->b, sizeof run->b);
+    dafl_hash_u32(&h, DAFL_WEAK(ENROLMENT) ? 0 : enrolment);
     dafl_hash_u16(&h, u);
     dafl_hash_part(&h, ek->b, sizeof ek->b);
     dafl_hash_digest(&h, hk);
@@ -36,13 +38,15 @@ void dafl_context_shares(dafl_digest *h_shares, dafl_bytes dealt_part)
     dafl_hash_one(h_shares, "deepafl/shares", dealt_part);
 }
 
-void dafl_context_dealt(dafl_digest *out, const dafl_run_id *run, uint16_t u,
+void dafl_context_dealt(dafl_digest *out, const dafl_run_id *run,
+                        uint32_t enrolment, uint16_t u,
                         const dafl_digest *h_shares)
 {
     dafl_hash h;
 
     dafl_hash_init(&h, "deepafl/dealt");
     dafl_hash_part(&h, run->b, sizeof run->b);
+    dafl_hash_u32(&h, DAFL_WEAK(ENROLMENT) ? 0 : enrolment);
     dafl_hash_u16(&h, u);
     dafl_hash_digest(&h, h_shares);
     dafl_hash_end(&h, out);

@@ -5,9 +5,9 @@
  * on different statements.
  *
  *   hk       = H("deepafl/hk", all pk, cb of a client)
- *   enrol    = H("deepafl/enroll", run_id, u, EK, hk)               signed by u
+ *   enrol    = H("deepafl/enroll", run_id, enrolment, u, EK, hk)    signed by u
  *   h_shares = H("deepafl/shares", SHARES of u before its signature)
- *   dealt    = H("deepafl/dealt", run_id, u, h_shares)              signed by u
+ *   dealt    = H("deepafl/dealt", run_id, enrolment, u, h_shares)   signed by u
  *   h_setup  = H("deepafl/setup", run_id, roster, config, t,
  *                (u, EK, hk, dealt) of each member)
  *   M_q      = H("deepafl/model", M_q-1, segment)                   M_-1 = 0
@@ -22,11 +22,15 @@
 #include "protocol/messages.h"
 
 void dafl_context_keys(dafl_digest *hk, dafl_bytes keys);
-void dafl_context_enroll(dafl_digest *out, const dafl_run_id *run, uint16_t u,
-                         const dafl_public *ek, const dafl_digest *hk);
+/* The number of the enrolment keeps keys of an earlier one out, some of which
+ * were revealed in their slots. */
+void dafl_context_enroll(dafl_digest *out, const dafl_run_id *run,
+                         uint32_t enrolment, uint16_t u, const dafl_public *ek,
+                         const dafl_digest *hk);
 /* The server passes the first on; every holder computes the second from it. */
 void dafl_context_shares(dafl_digest *h_shares, dafl_bytes dealt_part);
-void dafl_context_dealt(dafl_digest *out, const dafl_run_id *run, uint16_t u,
+void dafl_context_dealt(dafl_digest *out, const dafl_run_id *run,
+                        uint32_t enrolment, uint16_t u,
                         const dafl_digest *h_shares);
 
 /* One member of the setup, in ascending order of clients. */

@@ -105,7 +105,8 @@ dafl_fault dafl_server_on_enroll(dafl_server *s, const dafl_envelope *m)
     if (dafl_members_has(&s->enrolled, m->sender))
         return DAFL_E_STATE; /* the first one counts */
     dafl_context_keys(&hk, got.keys);
-    dafl_context_enroll(&signed_digest, &n->run, m->sender, &got.ek, &got.hk);
+    dafl_context_enroll(&signed_digest, &n->run, s->enrolment, m->sender,
+                        &got.ek, &got.hk);
     if (!dafl_digest_equal(&hk, &got.hk) ||
         dafl_sign_check(&got.sig, &signed_digest,
                         n->roster->parties[m->sender].id.sign_pk) != DAFL_OK)
@@ -198,7 +199,8 @@ dafl_fault dafl_server_on_shares(dafl_server *s, const dafl_envelope *m)
     if (!addressed_right(s, &shares, m->sender))
         return DAFL_E_FORMAT;
     dafl_context_shares(&seat->h_shares, shares.dealt);
-    dafl_context_dealt(&dealt, &s->node.run, m->sender, &seat->h_shares);
+    dafl_context_dealt(&dealt, &s->node.run, s->enrolment, m->sender,
+                       &seat->h_shares);
     if (dafl_sign_check(&shares.sig, &dealt,
                         s->node.roster->parties[m->sender].id.sign_pk) !=
         DAFL_OK)
@@ -280,7 +282,7 @@ static void digest_setup(dafl_server *s)
             continue;
         members[n] = (dafl_setup_member){
             .client = u, .ek = seat->peer.ek, .hk = seat->peer.hk};
-        dafl_context_dealt(&members[n++].dealt, &s->node.run, u,
+        dafl_context_dealt(&members[n++].dealt, &s->node.run, s->enrolment, u,
                            &seat->h_shares);
     }
     dafl_context_setup(&s->h_setup, &s->node.run, &s->node.roster_hash,

@@ -37,8 +37,9 @@ typedef enum {
     DAFL_WEAK_PEERS,       /* client: enrolments need no signature */
     DAFL_WEAK_KEYS,        /* client: takes any keys of slots for enrolled */
     DAFL_WEAK_BAD_KEY,     /* client: keys may stand twice */
-    DAFL_WEAK_SPLIT,       /* both: keys are not bound to the setup */
     DAFL_WEAK_ORTHONORMAL, /* client: a head may be stretched and skewed */
+    DAFL_WEAK_ENROLMENT,   /* both: signatures are good for any enrolment */
+    DAFL_WEAK_SPLIT,       /* both: keys are not bound to the setup */
 } dafl_weak;
 
 #ifdef DAFL_WEAKEN

@@ -6,6 +6,7 @@
 
 #include "crypto/packet.h"
 #include "protocol/context.h"
+#include "protocol/server_state.h"
 #include "tests/fuzz/machines.h"
 
 fm_mail fm_seal(const fm_world *w, const dafl_envelope *m)
@@ -208,6 +209,14 @@ void fm_server_lies(fm_world *w, uint16_t to, uint8_t kind, uint32_t slot,
 
 /* ---- a client ---- */
 
+/* The one that the server is in. */
+static uint32_t enrolment_now(fm_world *w)
+{
+    const fm_party *server = fm_server(w);
+
+    return server->server == NULL ? 0 : server->server->enrolment;
+}
+
 /* Keys that should not be: zeros, one that stands twice, or another's. */
 static void cheat_enroll(fm_world *w, uint16_t from, uint8_t how, uint8_t at)
 {
@@ -232,7 +241,8 @@ static void cheat_enroll(fm_world *w, uint16_t from, uint8_t how, uint8_t at)
     enroll.keys = dafl_writer_bytes(&keys);
     enroll.ek.b[0] = how == 3 ? 0 : 9;
     dafl_context_keys(&enroll.hk, enroll.keys);
-    dafl_context_enroll(&d, &w->run, from, &enroll.ek, &enroll.hk);
+    dafl_context_enroll(&d, &w->run, enrolment_now(w), from, &enroll.ek,
+                        &enroll.hk);
     dafl_sign(&enroll.sig, &d, id);
     dafl_put_enroll(&body, &enroll);
     fm_say(w, FM_UP, from, DAFL_MSG_ENROLL, 0, dafl_writer_bytes(&body));
@@ -257,7 +267,7 @@ static void cheat_shares(fm_world *w, uint16_t from, uint8_t to, uint8_t fill)
             packets[n++] = (dafl_addressed){u, {packet, len}};
     dafl_put_shares(&body, packets, n, (uint32_t)len);
     dafl_context_shares(&h, dafl_writer_bytes(&body));
-    dafl_context_dealt(&dealt, &w->run, from, &h);
+    dafl_context_dealt(&dealt, &w->run, enrolment_now(w), from, &h);
     dafl_sign(&sig, &dealt, &w->rules->ids[from]);
     dafl_put_shares_sig(&body, &sig);
     fm_say(w, FM_UP, from, DAFL_MSG_SHARES, 0, dafl_writer_bytes(&body));

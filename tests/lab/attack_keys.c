@@ -296,7 +296,7 @@ static bool make_bad(lab *l, point *a)
         a->enroll.ek = a->bad;
     a->enroll.keys = dafl_writer_bytes(&a->keys);
     dafl_context_keys(&a->enroll.hk, a->enroll.keys);
-    dafl_context_enroll(&signed_digest, &run, COLLUDER, &a->enroll.ek,
+    dafl_context_enroll(&signed_digest, &run, 0, COLLUDER, &a->enroll.ek,
                         &a->enroll.hk);
     dafl_sign(&a->enroll.sig, &signed_digest, lab_identity(l, COLLUDER));
     return true;

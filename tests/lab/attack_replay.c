@@ -4,6 +4,7 @@
 
 #include <sodium.h>
 
+#include "protocol/server_state.h"
 #include "tests/lab/attack.h"
 #include "tests/lab/rogue.h"
 
@@ -221,10 +222,203 @@ static bool old_slot(bool stopped)
     return reads;
 }
 
+/* ---- from another enrolment of the same run ---- */
+
+/* Twelve clients in cells of three, t = 7, one slot in each enrolment. In the
+ * first the victim's cell, 3 4 5, is said to be gone after CAST: its keys sk
+ * are revealed. In the second the victim is shown the old entries of the other
+ * two, and a cohort of the three of them. */
+enum { SINGLED = 4, FIRST = 3, LAST = 5, NEEDED = 7 };
+
+typedef struct {
+    bool second; /* enrolment */
+    dafl_peer peers[LAST + 1];
+    dafl_dealer dealers[LAST + 1];
+    dafl_writer keys[LAST + 1];
+    dafl_writer upload;
+} old_keys;
+
+static bool is_mate(uint16_t client)
+{
+    return client >= FIRST && client <= LAST && client != SINGLED;
+}
+
+static void show_old_peers(lab *l, old_keys *a, lab_letter *m)
+{
+    dafl_peer peers[DAFL_CLIENTS_MAX];
+    dafl_peers list;
+    dafl_writer w = {0};
+
+    assert_ok(dafl_get_peers(&list, m->envelope.body));
+    for (size_t i = 0; i < list.n; i++) {
+        peers[i] = dafl_peers_at(&list, i);
+        if (is_mate(peers[i].client) && a->second)
+            peers[i] = a->peers[peers[i].client];
+        else if (is_mate(peers[i].client))
+            a->peers[peers[i].client] = peers[i];
+    }
+    dafl_put_peers(&w, peers, list.n);
+    lab_letter_reseal(l, m, dafl_writer_bytes(&w));
+    dafl_writer_drop(&w);
+}
+
+static void show_old_setup(lab *l, old_keys *a, lab_letter *m)
+{
+    rogue_setup s = rogue_take_apart(m);
+    size_t len = s.m.n_slots * (size_t)DAFL_SLOT_KEYS_BYTES;
+
+    for (uint16_t u = FIRST; u <= LAST; u++) {
+        if (!is_mate(u))
+            continue;
+        if (a->second) {
+            s.dealers[u] = a->dealers[u];
+            memcpy(rogue_keys_in(&s, u, 1), a->keys[u].ptr, len);
+        } else {
+            a->dealers[u] = s.dealers[u];
+            dafl_put_fixed(&a->keys[u], rogue_keys_in(&s, u, 1), len);
+        }
+    }
+    rogue_put_together(l, m, &s);
+}
+
+/* What the victim says, as the server machine would like to hear it. */
+static void put_agreeing(lab *l, old_keys *a, dafl_writer *w,
+                         const lab_letter *m)
+{
+    const dafl_server *s = lab_server(l);
+    dafl_setup_ack ack;
+    dafl_end_msg end;
+
+    if (m->envelope.type == DAFL_MSG_SETUP_ACK) {
+        assert_ok(dafl_get_setup_ack(&ack, m->envelope.body));
+        ack.h_setup = s->h_setup;
+        dafl_put_setup_ack(w, &ack);
+    } else if (m->envelope.type == DAFL_MSG_READY) {
+        dafl_put_ready(w, &s->ctx);
+    } else if (m->envelope.type == DAFL_MSG_END) {
+        assert_ok(dafl_get_end_msg(&end, m->envelope.body));
+        dafl_context_upload(&end.dig, &s->ctx2, SINGLED,
+                            dafl_writer_bytes(&a->upload));
+        dafl_put_end(w, &end);
+    }
+}
+
+static bool play_old_keys(lab *l, lab_letter *m, void *ctx)
+{
+    dafl_members cell = lab_members(l, 7u << FIRST);
+    old_keys *a = ctx;
+    dafl_invite invite;
+    dafl_upload chunk;
+    dafl_writer w = {0};
+
+    if (m->envelope.type == DAFL_MSG_INVITE) {
+        assert_ok(dafl_get_invite(&invite, m->envelope.body));
+        a->second = invite.enrolment == 1;
+    }
+    if (m->to == SINGLED && m->envelope.type == DAFL_MSG_PEERS)
+        show_old_peers(l, a, m);
+    if (m->to == SINGLED && m->envelope.type == DAFL_MSG_SETUP)
+        show_old_setup(l, a, m);
+    if (!a->second || (m->to != SINGLED && m->from != SINGLED))
+        return true;
+    if (m->envelope.type == DAFL_MSG_SURV)
+        return false; /* the others' signatures are enough */
+    if (m->envelope.type == DAFL_MSG_UPLOAD) {
+        assert_ok(dafl_get_upload(&chunk, m->envelope.body));
+        dafl_writer_clear(&a->upload);
+        dafl_put_fixed(&a->upload, chunk.chunk.ptr, chunk.chunk.len);
+    }
+    if (m->envelope.type == DAFL_MSG_CAST)
+        dafl_put_cast(&w, &cell);
+    else
+        put_agreeing(l, a, &w, m);
+    if (w.len > 0)
+        lab_letter_reseal(l, m, dafl_writer_bytes(&w));
+    dafl_writer_drop(&w);
+    return true;
+}
+
+/* What the victim enrolled the second time. */
+static dafl_public second_key(const lab *l)
+{
+    size_t at_entry = 0;
+    const lab_seen *m = NULL;
+    dafl_enroll enroll;
+
+    for (int i = 0; i < 2; i++)
+        m = lab_find(l, &at_entry, LAB_SENT, SINGLED, LAB_ANYBODY,
+                     DAFL_MSG_ENROLL, UINT32_MAX);
+    assert_non_null(m);
+    assert_ok(dafl_get_enroll(&enroll, m->envelope.body));
+    return dafl_slot_keys_at(enroll.keys, 0).pk;
+}
+
+/* Its b of slot 2, which the others reveal, and sk of slot 1 of its mates. */
+static bool reads_singled(const lab *l)
+{
+    dafl_public own;
+    rogue_view view;
+    dafl_key b;
+
+    if (!rogue_was_cast(l, SINGLED, 2, &view) ||
+        !rogue_rebuild(l, SINGLED, 2, DAFL_REVEAL_B, NEEDED, &b))
+        return false;
+    own = second_key(l);
+    dafl_key_self(&view.keys[SINGLED], &b, &view.ctx2, SINGLED);
+    for (uint16_t u = FIRST; u <= LAST; u++) {
+        dafl_public pk = rogue_enrolled(l, u, 1);
+        dafl_key sk;
+        if (!is_mate(u))
+            continue;
+        assert_true(rogue_rebuild(l, u, 1, DAFL_REVEAL_SK, NEEDED, &sk));
+        assert_ok(dafl_key_pair(&view.keys[u], &sk, &view.ctx2, u, &pk, SINGLED,
+                                &own));
+    }
+    return rogue_reads(l, &view);
+}
+
+/* S13. Keys of an earlier enrolment, of which the server knows some. */
+static bool old_enrolment(bool stopped)
+{
+    old_keys a = {.second = false};
+    lab_scenario s = lab_scenario_for(12, 3, random_u64());
+    dafl_members left;
+    bool reads;
+    lab *l;
+
+    s.config.policy.n_min = 9;
+    lab_scenario_collude(&s, 1);
+    s.config.slots = 1;
+    s.config.retries = 1;
+    s.questions = 2;
+    s.intercept = play_old_keys;
+    s.ctx = &a;
+    s.wrong_sums_expected = true;
+    l = lab_new(&s);
+    left = rogue_without(l, SINGLED);
+    lab_leave(l, LAST, 0, LAB_AT_CAST, LAB_NEXT_SLOT);
+    if (stopped) {
+        lab_check_done(l);
+        lab_check_cohort(l, 1, &left);
+        assert_true(rogue_blamed(l, SINGLED, lab_server_index(l), DAFL_E_AUTH) >
+                    0);
+    } else {
+        (void)lab_run(l);
+    }
+    lab_check_cohort(l, 0, &left);
+    reads = reads_singled(l);
+    lab_free(&l);
+    for (uint16_t u = 0; u <= LAST; u++)
+        dafl_writer_drop(&a.keys[u]);
+    dafl_writer_drop(&a.upload);
+    return reads;
+}
+
 const lab_attack attacks_replay[] = {
     {"S13 old_invite", DAFL_WEAK_RUNS, old_invite},
     {"S13 old_packet", DAFL_WEAK_NOTHING, old_packet},
     {"S13 old_messages", DAFL_WEAK_NOTHING, old_messages},
     {"S13 old_slot", DAFL_WEAK_SLOT, old_slot},
+    {"S13 old_enrolment", DAFL_WEAK_ENROLMENT, old_enrolment},
     {0},
 };

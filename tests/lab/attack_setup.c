@@ -65,7 +65,8 @@ static void put_other_setup(lab *l, dafl_writer *w, dafl_bytes body)
     for (size_t i = 0; i < m.n; i++)
         dealers[i] = dafl_setup_dealer(&m, i);
     dealers[0].h_shares.b[31] ^= 1;
-    dafl_context_dealt(&dealt, &run, 0, &dealers[0].h_shares);
+    dafl_context_dealt(&dealt, &run, lab_server(l)->enrolment, 0,
+                       &dealers[0].h_shares);
     dafl_sign(&dealers[0].sig, &dealt, lab_identity(l, 0));
     dafl_put_setup(w, &m, dealers);
 }

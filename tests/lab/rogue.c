@@ -342,7 +342,7 @@ void rogue_deal(lab *l, lab_letter *m, rogue_dealing *change, void *ctx)
         free((void *)(uintptr_t)packets[i].packet.ptr);
     dafl_context_shares(&digest, dafl_writer_bytes(&w));
     c->own_shares = digest; /* it knows what it does */
-    dafl_context_dealt(&digest, &run, m->from, &digest);
+    dafl_context_dealt(&digest, &run, c->enrolment, m->from, &digest);
     dafl_sign(&sig, &digest, lab_identity(l, m->from));
     dafl_put_shares_sig(&w, &sig);
     lab_letter_reseal(l, m, dafl_writer_bytes(&w));

@@ -1056,7 +1056,7 @@ static void spoil_shares(lab *l, lab_letter *m)
     }
     dafl_put_shares(&w, packets, shares.n, shares.packet_len);
     dafl_context_shares(&digest, dafl_writer_bytes(&w));
-    dafl_context_dealt(&digest, &run, m->from, &digest);
+    dafl_context_dealt(&digest, &run, 0, m->from, &digest);
     dafl_sign(&sig, &digest, lab_identity(l, m->from));
     dafl_put_shares_sig(&w, &sig);
     lab_letter_reseal(l, m, dafl_writer_bytes(&w));

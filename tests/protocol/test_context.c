@@ -46,11 +46,11 @@ static void setup_digests_equal_the_independent_model(void **state)
     from_hex(m[0].ek.b, 32, given_ek);
     dafl_context_keys(&m[0].hk, (dafl_bytes){keys, sizeof keys});
     assert_known(&m[0].hk, known_hk);
-    dafl_context_enroll(&out, &run, 1, &m[0].ek, &m[0].hk);
+    dafl_context_enroll(&out, &run, 0x20103, 1, &m[0].ek, &m[0].hk);
     assert_known(&out, known_enroll);
     dafl_context_shares(&out, (dafl_bytes){packets, sizeof packets});
     assert_known(&out, known_shares);
-    dafl_context_dealt(&m[0].dealt, &run, 258, &out);
+    dafl_context_dealt(&m[0].dealt, &run, 0x20103, 258, &out);
     assert_known(&m[0].dealt, known_dealt);
     from_hex(m[1].ek.b, 32, given_ek_2);
     m[1].hk = digest(given_hk_2);

@@ -266,7 +266,7 @@ static void shares_carry_their_dealers_signature(void **state)
     assert_ok(dafl_identity_new_derand(&id, "site", seed, NULL));
     dafl_put_shares(&w, a, 2, 3);
     dafl_context_shares(&d, dafl_writer_bytes(&w));
-    dafl_context_dealt(&d, &run, 5, &d);
+    dafl_context_dealt(&d, &run, 0, 5, &d);
     dafl_sign(&sig, &d, &id);
     dafl_put_shares_sig(&w, &sig);
     assert_true(decodes(DAFL_MSG_SHARES, w.ptr, w.len));
@@ -274,7 +274,7 @@ static void shares_carry_their_dealers_signature(void **state)
         w.ptr[bit / 8] ^= (uint8_t)(1u << bit % 8);
         if (dafl_get_shares(&m, dafl_writer_bytes(&w)) == DAFL_OK) {
             dafl_context_shares(&d, m.dealt);
-            dafl_context_dealt(&d, &run, 5, &d);
+            dafl_context_dealt(&d, &run, 0, 5, &d);
             assert_int_equal(dafl_sign_check(&m.sig, &d, id.public.sign_pk),
                              DAFL_ERR_CRYPTO);
         }
@@ -282,7 +282,7 @@ static void shares_carry_their_dealers_signature(void **state)
     }
     assert_ok(dafl_get_shares(&m, dafl_writer_bytes(&w)));
     dafl_context_shares(&d, m.dealt);
-    dafl_context_dealt(&d, &run, 5, &d);
+    dafl_context_dealt(&d, &run, 0, 5, &d);
     assert_ok(dafl_sign_check(&m.sig, &d, id.public.sign_pk));
     dafl_identity_wipe(&id);
     dafl_writer_drop(&w);

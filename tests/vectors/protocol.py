@@ -32,7 +32,7 @@ keys = some('keys', 3 * 64)
 ek = some('ek')
 hk = h('deepafl/hk', keys)
 shares = h('deepafl/shares', b'packets')
-dealt = h('deepafl/dealt', run, u16(258), shares)
+dealt = h('deepafl/dealt', run, u32(0x20103), u16(258), shares)
 setup = h('deepafl/setup', run, roster, config, u16(3),
           u16(1), ek, hk, dealt, u16(258), some('ek 2'), some('hk 2'), some('dealt 2'))
 model = ZERO
@@ -72,7 +72,7 @@ for name, value in (('run', run), ('roster', roster), ('config', config), ('keys
                     ('seed_server', some('server', 64)), ('params', some('params', 258))):
     define(f'given_{name}', value)
 print()
-for name, value in (('hk', hk), ('enroll', h('deepafl/enroll', run, u16(1), ek, hk)), ('shares', shares),
+for name, value in (('hk', hk), ('enroll', h('deepafl/enroll', run, u32(0x20103), u16(1), ek, hk)), ('shares', shares),
                     ('dealt', dealt), ('setup', setup), ('model', model), ('ctx', ctx), ('ctx2', ctx2), ('dig', dig),
                     ('stmt', stmt), ('envelope', envelope), ('roster_bytes', roster_bytes),
                     ('roster_digest', h('deepafl/roster', roster_bytes)),
