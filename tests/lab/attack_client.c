@@ -210,6 +210,22 @@ static bool lies_in_front(bool stopped)
     return got_away;
 }
 
+/* M1. Three of twelve, about everybody, are too many for most dealers; but not
+ * where one of them is the dealer, and whoever has been named there is believed
+ * last. */
+static bool lies_of_too_many(bool stopped)
+{
+    liars a = {.lie = COLLUDING, .dealer = EVERYBODY};
+    lab *l = lying_lab(&a, 12, false);
+    bool got_away;
+
+    (void)stopped;
+    a.liars = lab_members(l, 7);
+    got_away = unnamed(l, &a);
+    lab_free(&l);
+    return got_away;
+}
+
 /* M2. One more than can be told apart, about one dealer. */
 static bool one_lie_more(bool stopped)
 {
@@ -454,6 +470,7 @@ const lab_attack attacks_client[] = {
     {"M1 colluding_lies", DAFL_WEAK_AGREE, colluding_lies},
     {"M1 cancelling_lies", DAFL_WEAK_AGREE, cancelling_lies},
     {"M1 lies_in_front", DAFL_WEAK_NOTHING, lies_in_front},
+    {"M1 lies_of_too_many", DAFL_WEAK_NOTHING, lies_of_too_many},
     {"M2 one_lie_more", DAFL_WEAK_COMMITMENT, one_lie_more},
     {"M2 lies_about_everybody", DAFL_WEAK_COMMITMENT, lies_about_everybody},
     {"M3 shut_packets", DAFL_WEAK_BAR, shut_packets},

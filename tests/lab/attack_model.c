@@ -21,6 +21,7 @@ typedef enum {
     INFINITE,
     HUGE_NUMBER,
     SHORT,      /* a number is missing */
+    LONG,       /* one is too much */
     HIGH_RANK,  /* one too many */
     STRETCHED,  /* U is not orthonormal: longer, */
     SKEWED,     /* or its columns are not at right angles */
@@ -75,6 +76,9 @@ static void spoil_head(dafl_segment *out, dafl_writer *bytes)
         break;
     case SHORT:
         bytes->len -= 8;
+        break;
+    case LONG:
+        dafl_put_u64(bytes, 0);
         break;
     case HIGH_RANK:
         bytes->ptr[0]++;

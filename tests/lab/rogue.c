@@ -290,12 +290,21 @@ static bool holds(const lab *l, uint16_t dealer)
 bool rogue_keeps_packet(lab *l)
 {
     dafl_members all = lab_everybody(l);
+    dafl_members other = lab_members(l, UINT64_C(1) << ROGUE_OTHER);
+    const lab_seen *m;
+    dafl_setup_ack ack;
+    size_t entry = 0;
     bool keeps;
 
     assert_true(lab_run_to(l, DAFL_MSG_MODEL, 0));
     keeps = holds(l, ROGUE_OTHER);
     for (uint16_t u = 0; u < ROGUE_CLIENTS; u++)
         assert_true(u == ROGUE_VICTIM || u == ROGUE_OTHER || holds(l, u));
+    m = lab_find(l, &entry, LAB_SENT, ROGUE_VICTIM, LAB_ANYBODY,
+                 DAFL_MSG_SETUP_ACK, UINT32_MAX);
+    assert_non_null(m);
+    assert_ok(dafl_get_setup_ack(&ack, m->envelope.body));
+    assert_true(dafl_members_equal(&ack.failed, &other));
     lab_check_done(l);
     lab_check_cohort(l, 0, &all);
     return keeps;

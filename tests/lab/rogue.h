@@ -90,7 +90,8 @@ uint8_t *rogue_keys_in(rogue_setup *s, uint16_t client, uint32_t slot);
 uint8_t *rogue_packet_in(rogue_setup *s, uint16_t dealer, uint16_t to);
 
 /* Whether the victim keeps anything of a packet which the other one did not
- * seal for it. One holder less does no harm: all have their sums. */
+ * seal for it. It names the dealer; and one holder less does no harm: all have
+ * their sums. */
 bool rogue_keeps_packet(lab *l);
 
 /* ---- a dealer ---- */
