@@ -299,6 +299,11 @@ dafl_err dafl_client_hello(dafl_client *c)
     return result_of(c);
 }
 
+void dafl_client_log(dafl_client *c, const dafl_digest *head)
+{
+    c->node.log_head = *head;
+}
+
 bool dafl_client_next(dafl_client *c, dafl_effect *out)
 {
     return dafl_effects_next(&c->node.effects, out);

@@ -69,6 +69,11 @@ DAFL_CHECK dafl_err dafl_client_hello(dafl_client *c);
  * is to be restarted. */
 DAFL_CHECK dafl_err dafl_client_receive(dafl_client *c, dafl_bytes message);
 
+/* The head of the audit log that the driver writes (protocol/audit.h), for all
+ * messages from now on: after a restart before dafl_client_start, and whenever
+ * a line is durable. */
+void dafl_client_log(dafl_client *c, const dafl_digest *head);
+
 /* Take the next effect; its bytes live until the next call. */
 bool dafl_client_next(dafl_client *c, dafl_effect *out);
 

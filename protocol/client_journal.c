@@ -153,9 +153,7 @@ static bool vault_is_whole(const dafl_client *c)
 dafl_err dafl_client_start(dafl_client *c)
 {
     dafl_node_boot(&c->node);
-    dafl_node_tell(&c->node, &(dafl_event){.kind = DAFL_EVENT_START,
-                                           .number = c->node.boot,
-                                           .peer = DAFL_NOBODY});
+    dafl_node_tell_start(&c->node);
     if (!vault_is_whole(c)) {
         dafl_node_error(&c->node, c->closed, DAFL_NOBODY, DAFL_E_STATE_LOST);
         c->fault = DAFL_E_STATE_LOST;

@@ -67,11 +67,13 @@ static dafl_fault enroll(dafl_client *c)
     dafl_put_fixed(&w, c->given.basis.b, sizeof c->given.basis.b);
     dafl_put_fixed(&w, c->given.cell.b, sizeof c->given.cell.b);
     dafl_node_append(&c->node, &w);
+    dafl_node_tell(&c->node,
+                   &(dafl_event){.kind = DAFL_EVENT_ENROLL,
+                                 .number = c->enrolment,
+                                 .peer = DAFL_NOBODY,
+                                 .digest = m.hk},
+                   NULL);
     resend(c, DAFL_MSG_ENROLL, &c->enroll);
-    dafl_node_tell(&c->node, &(dafl_event){.kind = DAFL_EVENT_ENROLL,
-                                           .number = c->enrolment,
-                                           .peer = DAFL_NOBODY,
-                                           .digest = m.hk});
     c->state = DAFL_CLIENT_ENROLLED;
     return DAFL_FAULT_NONE;
 }
@@ -120,9 +122,11 @@ dafl_fault dafl_client_on_invite(dafl_client *c, const dafl_envelope *m)
     if (fault != DAFL_FAULT_NONE)
         return fault;
     c->enrolment = invite.enrolment;
-    dafl_node_tell(&c->node, &(dafl_event){.kind = DAFL_EVENT_INVITE,
-                                           .number = c->enrolment,
-                                           .peer = m->sender});
+    dafl_node_tell(&c->node,
+                   &(dafl_event){.kind = DAFL_EVENT_INVITE,
+                                 .number = c->enrolment,
+                                 .peer = m->sender},
+                   NULL);
     return enroll(c);
 }
 
@@ -460,6 +464,7 @@ dafl_fault dafl_client_on_setup(dafl_client *c, const dafl_envelope *m)
     dafl_setup_ack ack;
     dafl_digest h_setup;
     dafl_setup setup;
+    dafl_writer w = {0};
     dafl_members u1;
     dafl_fault fault;
     dafl_err err;
@@ -488,14 +493,20 @@ dafl_fault dafl_client_on_setup(dafl_client *c, const dafl_envelope *m)
     c->ek = NULL;
     dafl_writer_drop(&c->shares);
     dafl_writer_drop(&c->enroll);
+    dafl_put_u16(&w, (uint16_t)c->t);
+    dafl_put_members(&w, &c->u0);
+    /* Told before it is journaled: a slot without its setup in the log could
+     * not be judged. */
+    dafl_node_tell(&c->node,
+                   &(dafl_event){.kind = DAFL_EVENT_SETUP,
+                                 .number = c->enrolment,
+                                 .peer = m->sender,
+                                 .set = u1,
+                                 .digest = h_setup},
+                   &w);
     record_setup(c, &ack.failed, setup.keys);
     dafl_put_setup_ack(&c->ack, &ack);
     resend(c, DAFL_MSG_SETUP_ACK, &c->ack);
-    dafl_node_tell(&c->node, &(dafl_event){.kind = DAFL_EVENT_SETUP,
-                                           .number = c->enrolment,
-                                           .peer = m->sender,
-                                           .set = u1,
-                                           .digest = h_setup});
     c->state = DAFL_CLIENT_IDLE;
     return DAFL_FAULT_NONE;
 }

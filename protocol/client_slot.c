@@ -102,11 +102,13 @@ static dafl_fault answer(dafl_client *c)
                               (size_t)c->shape.len);
     if (fault == DAFL_FAULT_NONE) {
         c->state = DAFL_CLIENT_READY;
+        dafl_node_tell(&c->node,
+                       &(dafl_event){.kind = DAFL_EVENT_READY,
+                                     .slot = c->slot,
+                                     .peer = DAFL_NOBODY,
+                                     .digest = c->ctx},
+                       NULL);
         send_ready(c);
-        dafl_node_tell(&c->node, &(dafl_event){.kind = DAFL_EVENT_READY,
-                                               .slot = c->slot,
-                                               .peer = DAFL_NOBODY,
-                                               .digest = c->ctx});
         return DAFL_FAULT_NONE;
     }
     dafl_bulk_free(c->x);
@@ -171,11 +173,12 @@ dafl_fault dafl_client_on_model(dafl_client *c, const dafl_envelope *m)
         return DAFL_E_MODEL;
     dafl_context_slot(&c->ctx, &c->h_setup, c->slot, model.query, &c->model,
                       c->shape.len, w, &no_encryption);
-    dafl_node_tell(&c->node, &(dafl_event){.kind = DAFL_EVENT_MODEL,
-                                           .slot = c->slot,
-                                           .number = model.query,
-                                           .peer = m->sender,
-                                           .digest = c->model});
+    dafl_node_tell_model(&c->node,
+                         &(dafl_event){.slot = c->slot,
+                                       .number = model.query,
+                                       .peer = m->sender,
+                                       .digest = c->model},
+                         model.rank, c->shape.len, &c->h_setup);
     return answer(c);
 }
 
@@ -270,11 +273,13 @@ static dafl_fault upload(dafl_client *c)
         return fault;
     c->uploaded = true;
     c->state = DAFL_CLIENT_UPLOADED;
+    dafl_node_tell(&c->node,
+                   &(dafl_event){.kind = DAFL_EVENT_UPLOAD,
+                                 .slot = c->slot,
+                                 .peer = DAFL_NOBODY,
+                                 .digest = c->dig},
+                   NULL);
     send_upload(c);
-    dafl_node_tell(&c->node, &(dafl_event){.kind = DAFL_EVENT_UPLOAD,
-                                           .slot = c->slot,
-                                           .peer = DAFL_NOBODY,
-                                           .digest = c->dig});
     return DAFL_FAULT_NONE;
 }
 
@@ -303,11 +308,13 @@ dafl_fault dafl_client_on_cast(dafl_client *c, const dafl_envelope *m)
         return fault;
     c->a = a;
     dafl_context_cast(&c->ctx2, &c->ctx, &a);
-    dafl_node_tell(&c->node, &(dafl_event){.kind = DAFL_EVENT_CAST,
-                                           .slot = c->slot,
-                                           .peer = m->sender,
-                                           .set = a,
-                                           .digest = c->ctx2});
+    dafl_node_tell(&c->node,
+                   &(dafl_event){.kind = DAFL_EVENT_CAST,
+                                 .slot = c->slot,
+                                 .peer = m->sender,
+                                 .set = a,
+                                 .digest = c->ctx2},
+                   NULL);
     if (c->state == DAFL_CLIENT_READY && dafl_members_has(&a, c->node.index))
         return upload(c);
     c->state = DAFL_CLIENT_CAST;
@@ -340,7 +347,7 @@ static dafl_fault journal_sign(dafl_client *c, const dafl_digest *stmt,
 
 dafl_fault dafl_client_on_surv(dafl_client *c, const dafl_envelope *m)
 {
-    dafl_writer w = {0};
+    dafl_writer told = {0}, w = {0};
     dafl_slot_view view;
     dafl_signature sig;
     dafl_digest stmt;
@@ -368,13 +375,17 @@ dafl_fault dafl_client_on_surv(dafl_client *c, const dafl_envelope *m)
         c->state = DAFL_CLIENT_SIGNED;
     dafl_writer_drop(&c->y);
     dafl_sign(&sig, &stmt, c->node.self);
+    dafl_put_fixed(&told, sig.b, sizeof sig.b);
+    dafl_put_fixed(&told, surv.digests.ptr, surv.digests.len);
+    dafl_node_tell(&c->node,
+                   &(dafl_event){.kind = DAFL_EVENT_SIGN,
+                                 .slot = c->slot,
+                                 .peer = m->sender,
+                                 .set = surv.u3,
+                                 .digest = stmt},
+                   &told);
     dafl_put_sign(&w, &sig);
     dafl_node_send(&c->node, DAFL_MSG_SIGN, c->slot, NULL, &w);
-    dafl_node_tell(&c->node, &(dafl_event){.kind = DAFL_EVENT_SIGN,
-                                           .slot = c->slot,
-                                           .peer = m->sender,
-                                           .set = surv.u3,
-                                           .digest = stmt});
     return DAFL_FAULT_NONE;
 }
 
@@ -401,11 +412,31 @@ static void send_reveal(dafl_client *c)
     }
     dafl_put_reveal(&w, items, n);
     dafl_wipe(items, sizeof items);
+    dafl_node_tell(&c->node,
+                   &(dafl_event){.kind = DAFL_EVENT_REVEAL,
+                                 .slot = c->slot,
+                                 .peer = DAFL_NOBODY,
+                                 .set = gone},
+                   NULL);
     dafl_node_send(&c->node, DAFL_MSG_REVEAL, c->slot, NULL, &w);
-    dafl_node_tell(&c->node, &(dafl_event){.kind = DAFL_EVENT_REVEAL,
-                                           .slot = c->slot,
-                                           .peer = DAFL_NOBODY,
-                                           .set = gone});
+}
+
+/* A quorum that is refused is told as well: signatures in it may show that
+ * their signers signed something else too. */
+static void tell_conf(dafl_client *c, const dafl_envelope *m,
+                      const dafl_conf *conf, dafl_fault fault)
+{
+    dafl_writer w = {0};
+
+    dafl_put_fixed(&w, conf->signatures.ptr, conf->signatures.len);
+    dafl_node_tell(&c->node,
+                   &(dafl_event){.kind = DAFL_EVENT_CONF,
+                                 .slot = c->slot,
+                                 .peer = m->sender,
+                                 .fault = fault,
+                                 .set = conf->signers,
+                                 .digest = c->stmt},
+                   &w);
 }
 
 dafl_fault dafl_client_on_conf(dafl_client *c, const dafl_envelope *m)
@@ -421,13 +452,12 @@ dafl_fault dafl_client_on_conf(dafl_client *c, const dafl_envelope *m)
     fault = view_slot(c, &view);
     if (fault == DAFL_FAULT_NONE)
         fault = dafl_rule_conf(&view, &conf, &c->a, &c->stmt);
-    if (fault != DAFL_FAULT_NONE && !DAFL_WEAK(QUORUM))
+    if (DAFL_WEAK(QUORUM))
+        fault = DAFL_FAULT_NONE;
+    if (conf.signers.n == c->a.n)
+        tell_conf(c, m, &conf, fault);
+    if (fault != DAFL_FAULT_NONE)
         return fault;
-    dafl_node_tell(&c->node, &(dafl_event){.kind = DAFL_EVENT_CONF,
-                                           .slot = c->slot,
-                                           .peer = m->sender,
-                                           .set = conf.signers,
-                                           .digest = c->stmt});
     c->state = DAFL_CLIENT_REVEALED;
     send_reveal(c);
     return DAFL_FAULT_NONE;
@@ -441,11 +471,14 @@ dafl_fault dafl_client_on_result(dafl_client *c, const dafl_envelope *m)
     if (dafl_get_result(&result, m->body) != DAFL_OK ||
         result.fault >= DAFL_FAULT_COUNT)
         return DAFL_E_FORMAT;
-    dafl_node_tell(&c->node, &(dafl_event){.kind = DAFL_EVENT_RESULT,
-                                           .slot = m->slot,
-                                           .peer = m->sender,
-                                           .fault = (dafl_fault)result.fault,
-                                           .digest = result.sum});
+    dafl_node_tell(&c->node,
+                   &(dafl_event){.kind = DAFL_EVENT_RESULT,
+                                 .slot = m->slot,
+                                 .number = DAFL_NO_QUESTION,
+                                 .peer = m->sender,
+                                 .fault = (dafl_fault)result.fault,
+                                 .digest = result.sum},
+                   NULL);
     if (m->slot != 0)
         return DAFL_FAULT_NONE;
     dafl_client_close(c, dafl_node_last_slot(&c->node, c->enrolment));

@@ -19,7 +19,7 @@ const char *dafl_event_name(dafl_event_kind kind)
         [DAFL_EVENT_SURV] = "surv",     [DAFL_EVENT_SIGN] = "sign",
         [DAFL_EVENT_CONF] = "conf",     [DAFL_EVENT_REVEAL] = "reveal",
         [DAFL_EVENT_RESULT] = "result", [DAFL_EVENT_ERROR] = "error",
-        [DAFL_EVENT_DONE] = "done",
+        [DAFL_EVENT_DONE] = "done",     [DAFL_EVENT_PEER_HEAD] = "peer_head",
     };
 
     return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : "?";

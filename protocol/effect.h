@@ -6,6 +6,7 @@
 #define DAFL_PROTOCOL_EFFECT_H
 
 #include "crypto/hash.h"
+#include "crypto/keys.h"
 #include "lib/codec.h"
 #include "protocol/fault.h"
 #include "protocol/members.h"
@@ -17,7 +18,8 @@ typedef enum {
     DAFL_DO_KEEP,  /* bytes, secret: overwrite the record of `slot` in the vault
                     */
     DAFL_DO_ERASE, /* overwrite the vault's records of all slots <= `slot` */
-    DAFL_DO_TELL,  /* event: for the audit log and whoever watches */
+    DAFL_DO_TELL,  /* event: for the audit log and whoever watches; bytes: what
+                      it says beyond dafl_event */
 } dafl_effect_kind;
 
 /* The first byte of a journal record. */
@@ -42,29 +44,42 @@ typedef enum {
     DAFL_RECORD_BARRED,  /* members: cells that are left out from now on */
 } dafl_record_kind;
 
+/* Whatever is told stands before the message that makes it known to others, so
+ * that a log knows at least as much as its party's peers do. */
 typedef enum {
-    DAFL_EVENT_START,
-    DAFL_EVENT_INVITE,
-    DAFL_EVENT_ENROLL,
-    DAFL_EVENT_SETUP,  /* set: U1, digest: h_setup */
-    DAFL_EVENT_MODEL,  /* number: question, digest: M */
+    DAFL_EVENT_START,  /* number: boot; bytes: roster[32], config[32], name */
+    DAFL_EVENT_INVITE, /* number: enrolment */
+    DAFL_EVENT_ENROLL, /* number: enrolment, digest: hk */
+    DAFL_EVENT_SETUP,  /* number: enrolment, set: U1, digest: h_setup; bytes:
+                          u16 t, members U0 */
+    DAFL_EVENT_MODEL,  /* number: question, digest: M, set: who is to answer
+                          (the server's); bytes: u32 rank, u64 len, u8 w,
+                          h_setup[32] */
     DAFL_EVENT_READY,  /* digest: ctx */
     DAFL_EVENT_CAST,   /* set: A, digest: ctx2 */
     DAFL_EVENT_UPLOAD, /* digest: dig */
-    DAFL_EVENT_SURV,   /* set: U3, digest: stmt */
-    DAFL_EVENT_SIGN,   /* digest: stmt */
-    DAFL_EVENT_CONF,   /* set: signers */
+    DAFL_EVENT_SURV,   /* set: U3, digest: stmt; bytes: the digests of U3 */
+    DAFL_EVENT_SIGN,   /* set: U3, digest: stmt; bytes: sig[64], the digests */
+    DAFL_EVENT_CONF,   /* set: signers, digest: stmt, fault: why it was
+                          refused; bytes: their signatures */
     DAFL_EVENT_REVEAL, /* set: whose shares of sk (not b) were given */
-    DAFL_EVENT_RESULT, /* set: U3, digest: H(sum), fault; number: question */
+    DAFL_EVENT_RESULT, /* fault, digest: H(sum), number: question; set: U3 (the
+                          server's) */
     DAFL_EVENT_ERROR,  /* fault, by or because of `peer`; of a wrong share,
-                          number: whose it is */
-    DAFL_EVENT_DONE,   /* the method has no more questions */
+                          number: whose it is; of a sum that cannot be true,
+                          set: the cell without which it can */
+    DAFL_EVENT_DONE,   /* the method has no more questions, or a fault */
+    DAFL_EVENT_PEER_HEAD, /* digest: the head of the peer's log; bytes: the
+                             number of the message that says so, u64 seq */
+    DAFL_EVENTS
 } dafl_event_kind;
 
 #define DAFL_NOBODY 65535
+#define DAFL_NO_QUESTION UINT32_MAX
 
 typedef struct {
     dafl_event_kind kind;
+    dafl_run_id run; /* the party's own; zeros before its first */
     uint32_t slot, number;
     uint16_t peer; /* DAFL_NOBODY: none */
     dafl_fault fault;

@@ -72,6 +72,7 @@ void dafl_node_send(dafl_node *n, dafl_msg_type type, uint32_t slot,
                               .slot = slot,
                               .sender = n->index,
                               .seq = (uint64_t)n->boot << 32 | ++n->sent,
+                              .log_head = n->log_head,
                               .body = dafl_writer_bytes(body),
                           },
                           n->self);
@@ -87,22 +88,72 @@ void dafl_node_append(dafl_node *n, dafl_writer *record)
                      record);
 }
 
-void dafl_node_tell(dafl_node *n, const dafl_event *event)
+void dafl_node_tell(dafl_node *n, const dafl_event *event, dafl_writer *more)
 {
-    dafl_effects_add(&n->effects,
-                     &(dafl_effect){.kind = DAFL_DO_TELL,
-                                    .slot = event->slot,
-                                    .event = *event},
-                     NULL);
+    dafl_effect effect = {
+        .kind = DAFL_DO_TELL, .slot = event->slot, .event = *event};
+
+    effect.event.run = n->run;
+    dafl_effects_add(&n->effects, &effect, more);
+}
+
+void dafl_node_tell_start(dafl_node *n)
+{
+    const char *name = n->self->public.name;
+    dafl_writer w = {0};
+
+    dafl_put_fixed(&w, n->roster_hash.b, sizeof n->roster_hash.b);
+    dafl_put_fixed(&w, n->config_hash.b, sizeof n->config_hash.b);
+    dafl_put_fixed(&w, name, strlen(name));
+    dafl_node_tell(n,
+                   &(dafl_event){.kind = DAFL_EVENT_START,
+                                 .number = n->boot,
+                                 .peer = DAFL_NOBODY},
+                   &w);
+}
+
+void dafl_node_tell_model(dafl_node *n, const dafl_event *event, uint32_t rank,
+                          uint64_t len, const dafl_digest *h_setup)
+{
+    dafl_event model = *event;
+    dafl_writer w = {0};
+
+    model.kind = DAFL_EVENT_MODEL;
+    dafl_put_u32(&w, rank);
+    dafl_put_u64(&w, len);
+    dafl_put_u8(&w, (uint8_t)n->config->contract.w);
+    dafl_put_fixed(&w, h_setup->b, sizeof h_setup->b);
+    dafl_node_tell(n, &model, &w);
 }
 
 void dafl_node_error(dafl_node *n, uint32_t slot, uint16_t peer,
                      dafl_fault fault)
 {
-    dafl_node_tell(n, &(dafl_event){.kind = DAFL_EVENT_ERROR,
-                                    .slot = slot,
-                                    .peer = peer,
-                                    .fault = fault});
+    dafl_node_tell(n,
+                   &(dafl_event){.kind = DAFL_EVENT_ERROR,
+                                 .slot = slot,
+                                 .peer = peer,
+                                 .fault = fault},
+                   NULL);
+}
+
+/* What a peer says of its log binds it: it cannot give that part of it another
+ * content any more. */
+static void note_head(dafl_node *n, const dafl_envelope *m)
+{
+    dafl_writer w = {0};
+
+    if (sodium_is_zero(m->log_head.b, sizeof m->log_head.b) ||
+        dafl_digest_equal(&m->log_head, &n->heads[m->sender]))
+        return;
+    n->heads[m->sender] = m->log_head;
+    dafl_put_u64(&w, m->seq);
+    dafl_node_tell(n,
+                   &(dafl_event){.kind = DAFL_EVENT_PEER_HEAD,
+                                 .slot = m->slot,
+                                 .peer = m->sender,
+                                 .digest = m->log_head},
+                   &w);
 }
 
 dafl_fault dafl_node_open(dafl_node *n, dafl_envelope *m, dafl_bytes message)
@@ -129,8 +180,10 @@ dafl_fault dafl_node_open(dafl_node *n, dafl_envelope *m, dafl_bytes message)
     if (m->seq <= n->heard[m->sender])
         return DAFL_E_REPLAY;
     fault = dafl_envelope_check(m, sender->id.sign_pk);
-    if (fault == DAFL_FAULT_NONE)
+    if (fault == DAFL_FAULT_NONE) {
         n->heard[m->sender] = m->seq;
+        note_head(n, m);
+    }
     return fault;
 }
 

@@ -16,7 +16,9 @@ typedef struct {
     dafl_digest roster_hash, config_hash;
     dafl_run_id run;
     uint32_t boot, sent;
-    uint64_t heard[DAFL_PARTIES_MAX]; /* the last seq of each party */
+    uint64_t heard[DAFL_PARTIES_MAX];    /* the last seq of each party */
+    dafl_digest log_head;                /* of our audit log; zeros: none */
+    dafl_digest heads[DAFL_PARTIES_MAX]; /* the last of each party's */
     dafl_effects effects;
 } dafl_node;
 
@@ -37,14 +39,20 @@ void dafl_node_send(dafl_node *n, dafl_msg_type type, uint32_t slot,
                     const dafl_members *to, dafl_writer *body);
 /* Queue a journal record; the writer starts with its kind. */
 void dafl_node_append(dafl_node *n, dafl_writer *record);
-void dafl_node_tell(dafl_node *n, const dafl_event *event);
+/* `more` (NULL: nothing) is taken over; see dafl_event_kind. */
+void dafl_node_tell(dafl_node *n, const dafl_event *event, dafl_writer *more);
+/* The beginning of this life. */
+void dafl_node_tell_start(dafl_node *n);
+/* An event of the kind MODEL. */
+void dafl_node_tell_model(dafl_node *n, const dafl_event *event, uint32_t rank,
+                          uint64_t len, const dafl_digest *h_setup);
 /* An event of the kind ERROR. */
 void dafl_node_error(dafl_node *n, uint32_t slot, uint16_t peer,
                      dafl_fault fault);
 
 /* Split and check a message: caps, sender, run, order, signature, in this
  * order. The run of an INVITE or a HELLO, which may come from outside of it, is
- * left to the receiver. */
+ * left to the receiver. A head of the sender's log that is new is told. */
 dafl_fault dafl_node_open(dafl_node *n, dafl_envelope *m, dafl_bytes message);
 
 /* DAFL_E_BAD_KEY unless none is of low order and none stands twice. Sorts the

@@ -287,11 +287,13 @@ void dafl_server_over(dafl_server *s, dafl_fault fault)
     s->fault = fault;
     s->state = fault == DAFL_FAULT_NONE ? DAFL_SERVER_DONE : DAFL_SERVER_FAILED;
     s->deadline = UINT64_MAX;
+    dafl_node_tell(&s->node,
+                   &(dafl_event){.kind = DAFL_EVENT_DONE,
+                                 .slot = s->slot,
+                                 .peer = DAFL_NOBODY,
+                                 .fault = fault},
+                   NULL);
     send_over(s, &s->online);
-    dafl_node_tell(&s->node, &(dafl_event){.kind = DAFL_EVENT_DONE,
-                                           .slot = s->slot,
-                                           .peer = DAFL_NOBODY,
-                                           .fault = fault});
 }
 
 uint64_t dafl_server_deadline(const dafl_server *s)
@@ -302,6 +304,11 @@ uint64_t dafl_server_deadline(const dafl_server *s)
         if (dafl_members_has(&s->granted, u) && s->seats[u].until < least)
             least = s->seats[u].until;
     return least;
+}
+
+void dafl_server_log(dafl_server *s, const dafl_digest *head)
+{
+    s->node.log_head = *head;
 }
 
 bool dafl_server_next(dafl_server *s, dafl_effect *out)

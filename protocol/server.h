@@ -76,6 +76,9 @@ DAFL_CHECK dafl_err dafl_server_tick(dafl_server *s, uint64_t now);
 /* UINT64_MAX when it waits for nothing. */
 uint64_t dafl_server_deadline(const dafl_server *s);
 
+/* The head of the audit log, as of dafl_client_log. */
+void dafl_server_log(dafl_server *s, const dafl_digest *head);
+
 bool dafl_server_next(dafl_server *s, dafl_effect *out);
 
 dafl_server_state dafl_server_where(const dafl_server *s);

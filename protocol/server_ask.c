@@ -186,15 +186,15 @@ static void open_slot(dafl_server *s)
     dafl_put_u32(&w, s->question.number);
     dafl_put_u32(&w, s->question.rank);
     dafl_node_append(&s->node, &w);
-    dafl_server_send_model(s, &to);
-    dafl_node_tell(
+    dafl_node_tell_model(
         &s->node,
-        &(dafl_event){.kind = DAFL_EVENT_MODEL,
-                      .slot = s->slot,
+        &(dafl_event){.slot = s->slot,
                       .number = s->question.number,
                       .peer = DAFL_NOBODY,
                       .set = s->chosen,
-                      .digest = s->chapters[s->question.number].model});
+                      .digest = s->chapters[s->question.number].model},
+        s->question.rank, s->shape.len, &s->h_setup);
+    dafl_server_send_model(s, &to);
     dafl_server_enter(s, DAFL_SERVER_CASTING, DAFL_WAIT_READY);
 }
 
@@ -272,14 +272,16 @@ static void send_result(dafl_server *s, dafl_fault fault)
 {
     dafl_writer w = {0};
 
+    dafl_node_tell(&s->node,
+                   &(dafl_event){.kind = DAFL_EVENT_RESULT,
+                                 .slot = s->slot,
+                                 .number = s->question.number,
+                                 .peer = DAFL_NOBODY,
+                                 .fault = fault,
+                                 .set = s->u3},
+                   NULL);
     dafl_put_result(&w, &(dafl_result){.fault = (uint16_t)fault});
     dafl_node_send(&s->node, DAFL_MSG_RESULT, s->slot, &s->online, &w);
-    dafl_node_tell(&s->node, &(dafl_event){.kind = DAFL_EVENT_RESULT,
-                                           .slot = s->slot,
-                                           .number = s->question.number,
-                                           .peer = DAFL_NOBODY,
-                                           .fault = fault,
-                                           .set = s->u3});
 }
 
 void dafl_server_retry(dafl_server *s, dafl_fault fault)

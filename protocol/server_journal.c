@@ -151,9 +151,7 @@ dafl_err dafl_server_start(dafl_server *s, uint64_t now)
 {
     s->now = now;
     dafl_node_boot(&s->node);
-    dafl_node_tell(&s->node, &(dafl_event){.kind = DAFL_EVENT_START,
-                                           .number = s->node.boot,
-                                           .peer = DAFL_NOBODY});
+    dafl_node_tell_start(&s->node);
     if (s->stands) {
         /* Whoever is gone will be found out. */
         s->online = s->u1;

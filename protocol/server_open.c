@@ -138,7 +138,9 @@ static dafl_err take_masks_off(dafl_server *s, const dafl_key *b,
                              b, sk, s->pool);
 }
 
-/* Journal the sum; a restarted server gives it to its method again. */
+/* Tell of the sum and journal it, in this order: it is known from now on, even
+ * if a crash makes the server ask again. A restarted server gives what is
+ * journaled to its method again. */
 static void record_sum(dafl_server *s, dafl_digest *digest)
 {
     unsigned w = s->node.config->contract.w;
@@ -160,6 +162,14 @@ static void record_sum(dafl_server *s, dafl_digest *digest)
     dafl_put_members(&record, &s->signers);
     dafl_put_fixed(&record, words, bytes);
     dafl_bulk_free(words);
+    dafl_node_tell(&s->node,
+                   &(dafl_event){.kind = DAFL_EVENT_RESULT,
+                                 .slot = s->slot,
+                                 .number = s->question.number,
+                                 .peer = DAFL_NOBODY,
+                                 .set = s->u3,
+                                 .digest = *digest},
+                   NULL);
     dafl_node_append(&s->node, &record);
 }
 
@@ -193,12 +203,6 @@ static void finish(dafl_server *s)
     record_sum(s, &result.sum);
     dafl_put_result(&w, &result);
     dafl_node_send(&s->node, DAFL_MSG_RESULT, s->slot, &s->online, &w);
-    dafl_node_tell(&s->node, &(dafl_event){.kind = DAFL_EVENT_RESULT,
-                                           .slot = s->slot,
-                                           .number = s->question.number,
-                                           .peer = DAFL_NOBODY,
-                                           .set = s->u3,
-                                           .digest = result.sum});
     dafl_server_note_answer(s, s->slot, &s->question, &s->u3, &s->signers);
     dafl_server_ask(s);
 }

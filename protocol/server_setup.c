@@ -42,10 +42,12 @@ void dafl_server_invite(dafl_server *s)
     dafl_put_fixed(&w, s->node.run.b, sizeof s->node.run.b);
     dafl_put_u32(&w, s->enrolment);
     dafl_node_append(&s->node, &w);
+    dafl_node_tell(&s->node,
+                   &(dafl_event){.kind = DAFL_EVENT_INVITE,
+                                 .number = s->enrolment,
+                                 .peer = DAFL_NOBODY},
+                   NULL);
     dafl_server_send_invite(s, &all);
-    dafl_node_tell(&s->node, &(dafl_event){.kind = DAFL_EVENT_INVITE,
-                                           .number = s->enrolment,
-                                           .peer = DAFL_NOBODY});
     dafl_server_enter(s, DAFL_SERVER_ENROLLING, DAFL_WAIT_SETUP);
 }
 
@@ -124,10 +126,12 @@ dafl_fault dafl_server_on_enroll(dafl_server *s, const dafl_envelope *m)
     seat->peer = (dafl_peer){m->sender, got.ek, got.hk, got.sig};
     seat->unopened = dafl_members_none(n->roster->n_clients);
     dafl_members_add(&s->enrolled, m->sender);
-    dafl_node_tell(&s->node, &(dafl_event){.kind = DAFL_EVENT_ENROLL,
-                                           .number = s->enrolment,
-                                           .peer = m->sender,
-                                           .digest = got.hk});
+    dafl_node_tell(&s->node,
+                   &(dafl_event){.kind = DAFL_EVENT_ENROLL,
+                                 .number = s->enrolment,
+                                 .peer = m->sender,
+                                 .digest = got.hk},
+                   NULL);
     return DAFL_FAULT_NONE;
 }
 
@@ -308,21 +312,27 @@ static void record_setup(dafl_server *s)
 /* All have dealt, or no more will: U1 are the whole cells of those. */
 static void close_dealing(dafl_server *s)
 {
+    dafl_writer w = {0};
+
     s->u1 = dafl_server_whole(s, &s->dealt);
     if (dafl_members_count(&s->u1) < s->node.config->policy.n_min) {
         dafl_server_invite_again(s, DAFL_E_PARAMS);
         return;
     }
     digest_setup(s);
+    dafl_put_u16(&w, (uint16_t)s->t);
+    dafl_put_members(&w, &s->u0);
+    dafl_node_tell(&s->node,
+                   &(dafl_event){.kind = DAFL_EVENT_SETUP,
+                                 .number = s->enrolment,
+                                 .peer = DAFL_NOBODY,
+                                 .set = s->u1,
+                                 .digest = s->h_setup},
+                   &w);
     record_setup(s);
     for (uint16_t u = 0; u < s->u1.n; u++)
         if (dafl_members_has(&s->u1, u))
             dafl_server_send_setup(s, u);
-    dafl_node_tell(&s->node, &(dafl_event){.kind = DAFL_EVENT_SETUP,
-                                           .number = s->enrolment,
-                                           .peer = DAFL_NOBODY,
-                                           .set = s->u1,
-                                           .digest = s->h_setup});
     dafl_server_enter(s, DAFL_SERVER_ACKING, DAFL_WAIT_SETUP);
 }
 

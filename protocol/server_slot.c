@@ -92,11 +92,13 @@ static void cast(dafl_server *s)
     }
     memset(s->total, 0, s->shape.len * sizeof *s->total);
     dafl_context_cast(&s->ctx2, &s->ctx, &s->a);
-    dafl_node_tell(&s->node, &(dafl_event){.kind = DAFL_EVENT_CAST,
-                                           .slot = s->slot,
-                                           .peer = DAFL_NOBODY,
-                                           .set = s->a,
-                                           .digest = s->ctx2});
+    dafl_node_tell(&s->node,
+                   &(dafl_event){.kind = DAFL_EVENT_CAST,
+                                 .slot = s->slot,
+                                 .peer = DAFL_NOBODY,
+                                 .set = s->a,
+                                 .digest = s->ctx2},
+                   NULL);
     s->state = DAFL_SERVER_COLLECT;
     s->deadline = UINT64_MAX; /* each upload has its own */
     s->waiting = s->a;
@@ -182,13 +184,23 @@ dafl_fault dafl_server_on_end(dafl_server *s, const dafl_envelope *m)
     if (dafl_members_has(&s->granted, m->sender))
         dafl_members_remove(&s->granted, m->sender);
     dafl_members_add(&s->done, m->sender);
-    dafl_node_tell(&s->node, &(dafl_event){.kind = DAFL_EVENT_UPLOAD,
-                                           .slot = s->slot,
-                                           .peer = m->sender,
-                                           .digest = end.dig});
+    dafl_node_tell(&s->node,
+                   &(dafl_event){.kind = DAFL_EVENT_UPLOAD,
+                                 .slot = s->slot,
+                                 .peer = m->sender,
+                                 .digest = end.dig},
+                   NULL);
     if (add_upload(s, m->sender) != DAFL_OK)
         return dafl_server_broke(s, DAFL_ERR_NOMEM);
     return DAFL_FAULT_NONE;
+}
+
+/* What the survivors' uploads were, in order. */
+static void put_digests(const dafl_server *s, dafl_writer *w)
+{
+    for (size_t u = 0; u < s->u3.n; u++)
+        if (dafl_members_has(&s->u3, u))
+            dafl_put_fixed(w, s->seats[u].dig.b, DAFL_HASH_BYTES);
 }
 
 static void send_surv(dafl_server *s, const dafl_members *to)
@@ -196,13 +208,10 @@ static void send_surv(dafl_server *s, const dafl_members *to)
     dafl_surv surv = {.a = s->a, .u3 = s->u3};
     dafl_writer digests = {0}, w = {0};
 
-    for (size_t u = 0; u < s->u3.n; u++)
-        if (dafl_members_has(&s->u3, u))
-            dafl_put_fixed(&digests, s->seats[u].dig.b, DAFL_HASH_BYTES);
+    put_digests(s, &digests);
     surv.digests = dafl_writer_bytes(&digests);
     dafl_put_surv(&w, &surv);
     w.failed |= digests.failed;
-    dafl_context_statement(&s->stmt, &s->ctx2, &s->u3, surv.digests);
     dafl_writer_drop(&digests);
     dafl_node_send(&s->node, DAFL_MSG_SURV, s->slot, to, &w);
 }
@@ -210,16 +219,22 @@ static void send_surv(dafl_server *s, const dafl_members *to)
 static void survey(dafl_server *s)
 {
     dafl_members to = dafl_members_both(&s->online, &s->seen);
+    dafl_writer digests = {0};
 
     s->u3 = dafl_server_whole(s, &s->done);
     if (!dafl_server_cohort_stands(s, &s->u3))
         return;
+    put_digests(s, &digests);
+    dafl_context_statement(&s->stmt, &s->ctx2, &s->u3,
+                           dafl_writer_bytes(&digests));
+    dafl_node_tell(&s->node,
+                   &(dafl_event){.kind = DAFL_EVENT_SURV,
+                                 .slot = s->slot,
+                                 .peer = DAFL_NOBODY,
+                                 .set = s->u3,
+                                 .digest = s->stmt},
+                   &digests);
     send_surv(s, &to);
-    dafl_node_tell(&s->node, &(dafl_event){.kind = DAFL_EVENT_SURV,
-                                           .slot = s->slot,
-                                           .peer = DAFL_NOBODY,
-                                           .set = s->u3,
-                                           .digest = s->stmt});
     dafl_server_enter(s, DAFL_SERVER_SURVEY, DAFL_WAIT_SIGN);
 }
 
@@ -263,17 +278,24 @@ static void send_conf(dafl_server *s, const dafl_members *to)
 
 static void confirm(dafl_server *s)
 {
+    dafl_writer w = {0};
+
     /* t signers besides itself, for everyone who signs or was cast. */
     if (dafl_members_count(&s->signers) < s->t + 1) {
         dafl_server_fail(s, DAFL_E_QUORUM);
         return;
     }
+    for (size_t u = 0; u < s->signers.n; u++)
+        if (dafl_members_has(&s->signers, u))
+            dafl_put_fixed(&w, s->seats[u].stmt_sig.b, DAFL_SIGNATURE_BYTES);
+    dafl_node_tell(&s->node,
+                   &(dafl_event){.kind = DAFL_EVENT_CONF,
+                                 .slot = s->slot,
+                                 .peer = DAFL_NOBODY,
+                                 .set = s->signers,
+                                 .digest = s->stmt},
+                   &w);
     send_conf(s, &s->signers);
-    dafl_node_tell(&s->node, &(dafl_event){.kind = DAFL_EVENT_CONF,
-                                           .slot = s->slot,
-                                           .peer = DAFL_NOBODY,
-                                           .set = s->signers,
-                                           .digest = s->stmt});
     dafl_server_enter(s, DAFL_SERVER_REVEAL, DAFL_WAIT_REVEAL);
 }
 
