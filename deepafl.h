@@ -14,6 +14,7 @@
 #include "lib/sum.h"
 #include "lib/trainer.h"
 #include "lib/version.h"
+#include "protocol/audit_check.h"
 #include "protocol/client.h"
 #include "protocol/deep.h"
 #include "protocol/server.h"

@@ -62,12 +62,14 @@ void dafl_server_blame(dafl_server *s)
         return;
     s->doubting = false;
     cell = dafl_server_cell_members(s, s->left_out);
-    dafl_node_tell(&s->node, &(dafl_event){.kind = DAFL_EVENT_ERROR,
-                                           .slot = s->slot,
-                                           .number = s->left_out,
-                                           .peer = DAFL_NOBODY,
-                                           .fault = DAFL_E_SUM_INVALID,
-                                           .set = cell});
+    dafl_node_tell(&s->node,
+                   &(dafl_event){.kind = DAFL_EVENT_ERROR,
+                                 .slot = s->slot,
+                                 .number = s->left_out,
+                                 .peer = DAFL_NOBODY,
+                                 .fault = DAFL_E_SUM_INVALID,
+                                 .set = cell},
+                   NULL);
     for (size_t u = 0; u < cell.n; u++)
         if (dafl_members_has(&cell, u)) {
             dafl_server_bar(s, u);

@@ -66,11 +66,13 @@ static void name_liars(dafl_server *s, uint16_t dealer, const hand *h,
     for (size_t i = 0; i < h->n; i++)
         if (wrong[i] && !dafl_members_has(&s->liars, h->who[i])) {
             dafl_members_add(&s->liars, h->who[i]);
-            dafl_node_tell(&s->node, &(dafl_event){.kind = DAFL_EVENT_ERROR,
-                                                   .slot = s->slot,
-                                                   .number = dealer,
-                                                   .peer = h->who[i],
-                                                   .fault = DAFL_E_FORGED});
+            dafl_node_tell(&s->node,
+                           &(dafl_event){.kind = DAFL_EVENT_ERROR,
+                                         .slot = s->slot,
+                                         .number = dealer,
+                                         .peer = h->who[i],
+                                         .fault = DAFL_E_FORGED},
+                           NULL);
         }
 }
 
