@@ -139,6 +139,41 @@ static void a_line_without_the_key_is_found_and_named(void **state)
     dafl_writer_drop(&log);
 }
 
+/* Where line i (from 1) begins. */
+static size_t line_at(const dafl_writer *log, int i)
+{
+    size_t at = 0;
+
+    while (i > 1)
+        i -= log->ptr[at++] == '\n';
+    return at;
+}
+
+/* Its own party signs another line in the middle: the next does not follow. */
+static void a_line_that_is_signed_anew_breaks_the_chain(void **state)
+{
+    dafl_writer log = {0}, forged = {0};
+    dafl_event e = {.kind = DAFL_EVENT_ERROR, .peer = 2};
+    dafl_why why = {{0}};
+    size_t keep = 0;
+    dafl_audit a;
+
+    (void)state;
+    make_roster();
+    put_short_log(&log);
+    dafl_audit_init(&a, &self, 0, 2);
+    assert_ok(dafl_audit_resume(&a, &keep,
+                                (dafl_bytes){log.ptr, line_at(&log, 3)}, &why));
+    dafl_put_fixed(&forged, log.ptr, keep);
+    assert_ok(dafl_audit_add(&a, &forged, &e, (dafl_bytes){NULL, 0}, 8));
+    assert_true(is_named(dafl_writer_bytes(&forged), 0));
+    dafl_put_fixed(&forged, log.ptr + line_at(&log, 4),
+                   log.len - line_at(&log, 4));
+    assert_true(is_named(dafl_writer_bytes(&forged), 4));
+    dafl_writer_drop(&forged);
+    dafl_writer_drop(&log);
+}
+
 /* A log of one party is not another's, nor of another config. */
 static void a_log_is_bound_to_roster_and_config(void **state)
 {
@@ -185,6 +220,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_changed_byte_is_found_and_named),
         cmocka_unit_test(a_line_without_the_key_is_found_and_named),
+        cmocka_unit_test(a_line_that_is_signed_anew_breaks_the_chain),
         cmocka_unit_test(a_log_is_bound_to_roster_and_config),
         cmocka_unit_test(a_log_of_too_many_runs_is_given_up),
     };
