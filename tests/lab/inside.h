@@ -4,6 +4,7 @@
 #define DAFL_TESTS_LAB_INSIDE_H
 
 #include "lib/stream.h"
+#include "protocol/audit.h"
 #include "tests/lab/lab.h"
 
 /* A growing list of items of one size. */
@@ -58,6 +59,8 @@ typedef struct {
     dafl_server *server; /* of these one, while it lives */
     void *method_self;
     lab_disk disk;
+    dafl_writer log; /* on the disk as well */
+    dafl_audit audit;
     uint64_t effects, crash_at; /* UINT64_MAX: no */
     bool working;               /* effects are being carried out */
     bool crashing;              /* after the one in hand */
@@ -83,6 +86,12 @@ void lab_party_crash(lab *l, lab_party *p, uint64_t restart_at);
 /* Carry out what the machine wants after a call that returned err. */
 void lab_party_work(lab *l, lab_party *p, dafl_err err);
 void lab_disk_drop(lab_disk *disk);
+
+/* ---- log.c: audit logs ---- */
+
+/* Go on with the log that is there; the machine is about to start. */
+void lab_log_open(lab *l, lab_party *p);
+void lab_log_event(lab *l, lab_party *p, const dafl_effect *effect);
 
 /* ---- net.c: the network ---- */
 

@@ -235,6 +235,7 @@ void lab_free(lab **l)
         gone->trace = false;
         lab_party_halt(gone, p);
         lab_disk_drop(&p->disk);
+        dafl_writer_drop(&p->log);
         dafl_identity_wipe(&p->id);
         free(p->roster);
     }

@@ -109,7 +109,8 @@ typedef struct {
     /* Give a party another roster, config or floor than the others have. */
     void (*outfit)(void *ctx, uint16_t party, dafl_roster *roster,
                    dafl_config *config, dafl_floor *floor);
-    void *ctx; /* handed to the functions above */
+    void *ctx;  /* handed to the functions above */
+    bool audit; /* every party writes its audit log, see lab_log */
     /* The test provokes sums that do not open: they are E_SUM_INVALID and
      * counted, and no broken invariant. */
     bool wrong_sums_expected;
@@ -219,6 +220,11 @@ size_t lab_disk_records(const lab *l, uint16_t party);
 dafl_bytes lab_disk_record(const lab *l, uint16_t party, size_t i);
 /* The vault's record of a slot; .ptr is NULL when there is none. */
 dafl_bytes lab_disk_secret(const lab *l, uint16_t party, uint32_t slot);
+
+/* A party's audit log (scenario.audit), which outlives its crashes; and a test
+ * may put another in its place while the party is down. */
+dafl_bytes lab_log(const lab *l, uint16_t party);
+void lab_log_put(lab *l, uint16_t party, dafl_bytes log);
 
 /* The client keeps its answer to this question back with this fault. */
 void lab_refuse(lab *l, uint16_t client, uint32_t question, dafl_fault fault);

@@ -204,6 +204,7 @@ void lab_party_boot(lab *l, lab_party *p)
         lab_broken(l, "party %u does not understand its own disk",
                    (unsigned)p->index);
     p->heard_at = l->now;
+    lab_log_open(l, p);
     lab_party_work(l, p,
                    p->client != NULL
                        ? dafl_client_start(p->client)
@@ -247,6 +248,7 @@ static void carry_out(lab *l, lab_party *p, const dafl_effect *e)
         break;
     case DAFL_DO_TELL:
         lab_witness_event(l, p, &e->event);
+        lab_log_event(l, p, e);
         break;
     }
 }
