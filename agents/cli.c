@@ -19,22 +19,22 @@ int cli_fail(const char *word, dafl_err err, const dafl_why *why)
     return err == DAFL_ERR_INPUT ? EXIT_INPUT : EXIT_FAILED;
 }
 
-int cli_parse(const char *word, const char *usage, const char *about,
-              const opt *opts, size_t n, int argc, char **argv,
-              const char **words, size_t n_words)
+int cli_parse_words(const char *word, const char *usage, const char *about,
+                    const opt *opts, size_t n, int argc, char **argv,
+                    const char **words, size_t least, size_t most,
+                    size_t *n_words)
 {
     dafl_why why = {{0}};
-    size_t found = 0;
     int help = 0;
     dafl_err err =
-        opt_parse(opts, n, argc, argv, words, n_words, &found, &help, &why);
+        opt_parse(opts, n, argc, argv, words, most, n_words, &help, &why);
 
     if (err == DAFL_OK && help) {
         printf("Usage: deepafl %s %s\n\n%s\n", word, usage, about);
         opt_print_help(opts, n);
         return 0;
     }
-    if (err == DAFL_OK && found < n_words)
+    if (err == DAFL_OK && *n_words < least)
         err = dafl_fail(&why, DAFL_ERR_INPUT, "usage: deepafl %s %s", word,
                         usage);
     if (err == DAFL_OK)
@@ -42,6 +42,16 @@ int cli_parse(const char *word, const char *usage, const char *about,
     (void)cli_fail(word, err, &why);
     (void)fprintf(stderr, "Try 'deepafl %s --help'.\n", word);
     return EXIT_INPUT;
+}
+
+int cli_parse(const char *word, const char *usage, const char *about,
+              const opt *opts, size_t n, int argc, char **argv,
+              const char **words, size_t n_words)
+{
+    size_t found = 0;
+
+    return cli_parse_words(word, usage, about, opts, n, argc, argv, words,
+                           n_words, n_words, &found);
 }
 
 dafl_err cli_check_output(const char *option, const char *path,

@@ -27,6 +27,12 @@ int cli_parse(const char *word, const char *usage, const char *about,
               const opt *opts, size_t n, int argc, char **argv,
               const char **words, size_t n_words);
 
+/* The same for `least` to `most` words, which are counted in *n_words. */
+int cli_parse_words(const char *word, const char *usage, const char *about,
+                    const opt *opts, size_t n, int argc, char **argv,
+                    const char **words, size_t least, size_t most,
+                    size_t *n_words);
+
 /* Whether `path` can be written at the end of the work: see lib/file.h, and it
  * is none of the inputs (NULLs are passed over). `option` names it. */
 DAFL_CHECK dafl_err cli_check_output(const char *option, const char *path,
@@ -73,5 +79,6 @@ int cmd_simulate(int argc, char **argv);
 int cmd_evaluate(int argc, char **argv);
 int cmd_predict(int argc, char **argv);
 int cmd_inspect(int argc, char **argv);
+int cmd_audit(int argc, char **argv);
 
 #endif

@@ -20,6 +20,7 @@ static const command commands[] = {
     {"evaluate", cmd_evaluate, "measure a model's accuracy, layer by layer"},
     {"predict", cmd_predict, "classify rows with a model"},
     {"inspect", cmd_inspect, "show what a model file holds"},
+    {"audit", cmd_audit, "judge the audit logs of a run"},
 };
 
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
