@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Write the seed inputs of the fuzz targets: corpus/npy, corpus/safetensors, corpus/messages,
-corpus/machines and corpus/runfile.
+corpus/audit, corpus/machines and corpus/runfile.
 
 Needs nothing but Python. The files are laid out here by hand, not by the library under test or by
 numpy, so they are also a second reading of the two formats. The same files come out every time.
@@ -173,6 +173,85 @@ def message_files():
     yield "enroll_huge", b"\x02" + d + d + sig + u32(0xffffffff)
     yield "reveal_kind", b"\x0f" + u16(1) + u16(0) + b"\3" + d
     yield "empty", b""
+
+
+def audit_files():
+    """0 and the text of a log; 1 and a program of four bytes an event, see fuzz_audit.c."""
+    d, sig = 64 * "5", 128 * "6"
+
+    def line(event, data, **other):
+        fields = {"v": 1, "seq": 1, "ts": 0, "party": 0, "run": 32 * "0", "slot": 1, "event": event, "data": data,
+                  "prev": 64 * "0", "hash": d, "sig": sig, **other}
+        return json.dumps(fields, sort_keys=True, separators=(",", ":"))
+
+    texts = [
+        ("start", line("start", {"boot": 1, "config": d, "name": "a", "roster": d})),
+        ("invite", line("invite", {"enrolment": 0, "peer": 3})),
+        ("enroll", line("enroll", {"enrolment": 0, "hk": d})),
+        ("setup", line("setup", {"enrolment": 0, "h_setup": d, "t": 2, "u0": [0, 1, 2], "u1": [0, 2]})),
+        ("model", line("model", {"chosen": [1], "h_setup": d, "len": 9, "model": d, "question": 0, "rank": 1, "w": 48})),
+        ("ready", line("ready", {"ctx": d})),
+        ("cast", line("cast", {"a": [0, 1], "ctx2": d})),
+        ("upload", line("upload", {"dig": d, "peer": 1})),
+        ("surv", line("surv", {"digests": [d], "stmt": d, "u3": [2]})),
+        ("sign", line("sign", {"digests": [d], "signature": sig, "stmt": d, "u3": [2]})),
+        ("conf", line("conf", {"fault": "OK", "signatures": [sig], "signers": [1], "stmt": d})),
+        ("reveal", line("reveal", {"gone": []})),
+        ("result", line("result", {"fault": "E_QUORUM", "question": 3, "sum": d, "u3": []})),
+        ("error", line("error", {"fault": "W_ROW_DIFF"})),
+        ("done", line("done", {"fault": "OK"})),
+        ("peer_head", line("peer_head", {"boot": 1, "head": d, "message": 7, "peer": 3})),
+        ("seq_large", line("done", {"fault": "OK"}, seq=2**63 - 1)),
+        ("seq_too_large", line("done", {"fault": "OK"}, seq=2**63)),
+        ("extra_key", line("done", {"fault": "OK", "more": 1})),
+        ("escaped", line("done", {"fault": "OK"}).replace("OK", "O\\u004b")),
+        ("deep", line("done", {"fault": "OK"}).replace('"OK"', 100 * "[" + 100 * "]")),
+        ("not_json", "{"),
+        ("not_object", "[]"),
+    ]
+    for name, text in texts:
+        yield name, b"\0" + text.encode()
+        yield name + "_line", b"\0" + text.encode() + b"\n"
+    yield "empty", b""
+    yield "empty_log", b"\0"
+    yield "empty_lines", b"\0\n\n"
+
+    (start, invite, enroll, setup, model, ready, cast, upload, surv, sign, conf, reveal, result, error, done,
+     peer_head) = range(16)
+    wrong_digest, wrong_signatures, no_peer, no_set, other_key, fault = (1 << i for i in range(6))
+
+    def op(party, event, slot=0, members=7, how=0, number=0):
+        return bytes([party + 4 * event, slot, number << 3 | members, how])
+
+    def begin(party):
+        return op(party, start) + op(party, invite) + op(party, setup)
+
+    def opened(party, slot, cohort=7, how=0):
+        """A slot up to CONF, as the party tells it."""
+        out = op(party, model, slot, how=no_set if party < 3 else 0) + op(party, cast, slot)
+        if party < 3:
+            out += op(party, ready, slot) + op(party, upload, slot) + op(party, sign, slot, cohort, how)
+        else:
+            out += b"".join(op(party, upload, slot, u) for u in range(3)) + op(party, surv, slot, cohort)
+        return out + op(party, conf, slot, 7, how)
+
+    end = op(0, reveal, 1, 0) + op(0, result, 1, how=no_set)
+    whole = b"".join(begin(p) + opened(p, 1) for p in (3, 0, 1)) + end + op(3, result, 1)
+    yield "run", b"\1" + whole
+    yield "run_heads", b"\1" + whole + b"".join(op(p, peer_head) for p in range(4)) + op(3, peer_head, 0, 1)
+    yield "run_two_slots", b"\1" + begin(0) + opened(0, 1) + opened(0, 2) + op(0, reveal, 2, 0)
+    yield "run_restart", b"\1" + begin(0) + opened(0, 1) + op(0, start) + opened(0, 1)
+    yield "run_reused", b"\1" + begin(0) + opened(0, 2) + opened(0, 2) + opened(0, 1)
+    yield "run_two_statements", b"\1" + begin(0) + opened(0, 1) + begin(1) + opened(1, 1, 6) + begin(2) + opened(2, 1, 3)
+    yield "run_signed_twice", b"\1" + begin(0) + opened(0, 1) + op(0, sign, 1, 3) + op(0, conf, 1, 6)
+    yield "run_small", b"\1" + begin(0) + op(0, model, 1, how=no_set) + op(0, cast, 1, 1) + op(0, upload, 1) + op(0, sign, 1, 1)
+    yield "run_wrong_signatures", b"\1" + begin(1) + opened(1, 1, 7, wrong_signatures) + op(1, reveal, 1, 0)
+    yield "run_other_keys", b"\1" + begin(1) + opened(1, 1, 7, other_key)
+    yield "run_wrong_digests", b"\1" + b"".join(op(0, e, 1, 7, wrong_digest) for e in range(16))
+    yield "run_refused", b"\1" + begin(0) + opened(0, 1, 7, fault)
+    yield "run_no_conf", b"\1" + begin(3) + opened(3, 1)[:-4] + op(3, result, 1) + op(3, done) + op(3, error, how=no_peer)
+    yield "run_nobody", b"\1" + begin(3) + op(3, model, 1, 0) + op(3, cast, 1, 0) + op(3, surv, 1, 0) + op(3, conf, 1, 0)
+    yield "run_turns", b"\1" + b"".join(op(p, e, 1) for e in range(15, -1, -1) for p in (0, 3))
 
 
 class Program:
@@ -354,6 +433,7 @@ FOUND = (
 )
 
 for folder, files in (("npy", npy_files()), ("safetensors", st_files()), ("messages", message_files()),
+                      ("audit", audit_files()),
                       ("machines", (*((name, p.code) for name, p in machine_files()), *FOUND)),
                       ("runfile", ((name, text if isinstance(text, bytes) else text.encode())
                                    for name, text in runfile_files()))):
