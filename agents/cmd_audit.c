@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agents/cli.h"
+#include "agents/runfile.h"
 #include "lib/file.h"
 #include "protocol/audit_check.h"
 
@@ -17,6 +18,7 @@ typedef struct {
     const char *words[1 + LOGS_MAX]; /* "verify", logs */
     size_t n_words;
     dafl_map roster_file, config_file, files[LOGS_MAX];
+    runfile *run; /* or the two files */
     dafl_roster roster;
     dafl_config config;
     dafl_audit_report *report;
@@ -25,6 +27,7 @@ typedef struct {
 static void job_drop(job *j)
 {
     dafl_audit_report_free(&j->report);
+    runfile_free(&j->run);
     dafl_map_close(&j->roster_file);
     dafl_map_close(&j->config_file);
     for (size_t i = 0; i < LOGS_MAX; i++)
@@ -253,13 +256,20 @@ static json_t *json_proofs(const job *j)
 
 /* ---- the work ---- */
 
-static dafl_err read_files(job *j, dafl_audit_log *logs, dafl_why *why)
+/* What all parties agreed on: from run.yaml, or from the bytes that they
+ * hashed. */
+static dafl_err read_agreement(job *j, dafl_why *why)
 {
     dafl_why reason = {{0}};
 
-    if (j->roster_path == NULL || j->config_path == NULL)
-        return dafl_fail(why, DAFL_ERR_INPUT,
-                         "--roster and --config are needed");
+    if (j->config_path == NULL)
+        return dafl_fail(why, DAFL_ERR_INPUT, "--config is needed");
+    if (j->roster_path == NULL) {
+        DAFL_TRY(runfile_load(&j->run, j->config_path, why));
+        j->roster = j->run->roster;
+        j->config = j->run->config;
+        return DAFL_OK;
+    }
     DAFL_TRY(dafl_map_open(&j->roster_file, j->roster_path, why));
     if (dafl_get_roster(&j->roster, j->roster_file.bytes, &reason) != DAFL_OK)
         return dafl_fail(why, DAFL_ERR_INPUT, "%s: %s", j->roster_path,
@@ -268,6 +278,12 @@ static dafl_err read_files(job *j, dafl_audit_log *logs, dafl_why *why)
     if (dafl_get_config(&j->config, j->config_file.bytes, &reason) != DAFL_OK)
         return dafl_fail(why, DAFL_ERR_INPUT, "%s: %s", j->config_path,
                          reason.text);
+    return DAFL_OK;
+}
+
+static dafl_err read_files(job *j, dafl_audit_log *logs, dafl_why *why)
+{
+    DAFL_TRY(read_agreement(j, why));
     for (size_t i = 0; i + 1 < j->n_words; i++) {
         DAFL_TRY(dafl_map_open(&j->files[i], j->words[1 + i], why));
         logs[i] = (dafl_audit_log){j->words[1 + i], j->files[i].bytes};
@@ -313,12 +329,15 @@ int cmd_audit(int argc, char **argv)
     {
         const opt opts[] = {
             {OPT_HEADING, NULL, NULL, NULL, "Options"},
-            {OPT_TEXT, "roster", "FILE", &j->roster_path, "the run's roster"},
-            {OPT_TEXT, "config", "FILE", &j->config_path, "the run's config"},
+            {OPT_TEXT, "config", "RUN.yaml", &j->config_path,
+             "what the parties agreed on"},
+            {OPT_TEXT, "roster", "FILE", &j->roster_path,
+             "with it, both files are the canonical bytes of roster and "
+             "config"},
             {OPT_FLAG, "json", NULL, &j->json, "one JSON object on stdout"},
         };
         code = cli_parse_words(
-            "audit", "verify --roster FILE --config FILE LOG..",
+            "audit", "verify --config RUN.yaml LOG..",
             "Judge the audit logs of a run: each by itself, and what parties "
             "say of each\nother. Exit code 1 when anything is found.",
             opts, sizeof opts / sizeof opts[0], argc, argv, j->words, 2,

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agents/desk.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "lib/secret.h"
+#include "protocol/envelope.h"
+
+/* ---- opening ---- */
+
+static const char *mode_name(dafl_mode mode)
+{
+    static const char *const names[] = {"none", "masks", "seal"};
+
+    return names[mode];
+}
+
+/* The command line says again what the config says, so that nobody starts a
+ * weaker run than they think. */
+static dafl_err check_mode(const desk *d, const desk_options *o, dafl_why *why)
+{
+    const char *said = o->secure_agg == NULL ? "none" : o->secure_agg;
+    const char *is = mode_name(d->run->config.mode);
+
+    if (strcmp(said, "none") != 0 && strcmp(said, "masks") != 0 &&
+        strcmp(said, "seal") != 0)
+        return dafl_fail(why, DAFL_ERR_INPUT,
+                         "--secure-agg %.32s: there are masks, seal and none",
+                         said);
+    if (strcmp(said, is) != 0)
+        return dafl_fail(why, DAFL_ERR_INPUT,
+                         "E_POLICY: %s has secure_agg: %s, the command line "
+                         "%s; both must say the same",
+                         o->config, is, said);
+    return DAFL_OK;
+}
+
+static dafl_err find_self(desk *d, const desk_options *o, dafl_role role,
+                          dafl_why *why)
+{
+    static const char *const names[] = {"client", "server", "keyholder"};
+    const dafl_identity *own = &d->self->public;
+    const dafl_roster *roster = &d->run->roster;
+
+    for (uint16_t i = 0; i < roster->n; i++) {
+        const dafl_party *p = &roster->parties[i];
+        if (memcmp(p->id.sign_pk, own->sign_pk, sizeof own->sign_pk) != 0)
+            continue;
+        if (memcmp(&p->id.curve_pk, &own->curve_pk, sizeof own->curve_pk) != 0)
+            return dafl_fail(why, DAFL_ERR_INPUT,
+                             "%s: the roster of %s has another curve25519 key "
+                             "for %s; paste its public line again",
+                             o->key, o->config, p->id.name);
+        if (p->role != role)
+            return dafl_fail(
+                why, DAFL_ERR_INPUT, "%s: %s is the %s of %s, not a %s", o->key,
+                p->id.name, names[p->role], o->config, names[role]);
+        d->index = i;
+        return DAFL_OK;
+    }
+    return dafl_fail(why, DAFL_ERR_INPUT,
+                     "%s: the roster of %s does not have the key of '%s'; ask "
+                     "who wrote it to add its public line",
+                     o->key, o->config, own->name);
+}
+
+static dafl_err open_log(desk *d, const desk_options *o, dafl_why *why)
+{
+    char path[4096];
+    const char *name = o->audit;
+    dafl_map map = {0};
+    size_t keep = 0;
+    dafl_err err;
+
+    if (name == NULL) {
+        if (snprintf(path, sizeof path, "%s/audit.log", o->state) >=
+            (int)sizeof path)
+            return dafl_fail(why, DAFL_ERR_INPUT, "--state: path too long");
+        name = path;
+    }
+    DAFL_TRY(logfile_open(&d->log, name, why));
+    dafl_audit_init(&d->audit, d->self, d->index, d->run->roster.n_clients);
+    DAFL_TRY(dafl_map_open(&map, name, why));
+    err = dafl_audit_resume(&d->audit, &keep, map.bytes, why);
+    dafl_map_close(&map);
+    return err;
+}
+
+dafl_err desk_open(desk *d, const desk_options *o, dafl_role role,
+                   dafl_why *why)
+{
+    const dafl_config *c;
+
+    DAFL_TRY(runfile_load(&d->run, o->config, why));
+    c = &d->run->config;
+    d->self = dafl_secret_alloc(1, sizeof *d->self);
+    if (d->self == NULL)
+        return DAFL_ERR_NOMEM;
+    DAFL_TRY(dafl_identity_load(d->self, o->key, why));
+    DAFL_TRY(find_self(d, o, role, why));
+    DAFL_TRY(check_mode(d, o, why));
+    watch_init(&d->watch, d->run->roster.parties[d->index].id.name,
+               &d->run->roster, &d->run->params, o->verbose, o->quiet);
+    DAFL_TRY(
+        store_open(&d->store, o->state, d->watch.self, role == DAFL_ROLE_CLIENT,
+                   64 + 64 * (size_t)d->run->roster.n_clients, c->slots, why));
+    return open_log(d, o, why);
+}
+
+void desk_close(desk *d)
+{
+    watch_clear(&d->watch);
+    link_free(&d->link);
+    logfile_close(&d->log);
+    store_close(&d->store);
+    dafl_writer_drop(&d->line);
+    if (d->self != NULL)
+        dafl_identity_wipe(d->self);
+    dafl_secret_free(d->self);
+    runfile_free(&d->run);
+    *d = (desk){0};
+}
+
+/* ---- effects ---- */
+
+static uint64_t wall_clock(void)
+{
+    struct timespec now = {0};
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Errors of the disk have a sentence of their own. */
+static dafl_err store_says(const desk *d, dafl_err err, dafl_why *why)
+{
+    if (err != DAFL_OK)
+        dafl_why_set(why, "%s", store_why(d->store));
+    return err;
+}
+
+static dafl_err log_says(const desk *d, dafl_err err, dafl_why *why)
+{
+    if (err != DAFL_OK)
+        dafl_why_set(why, "%s", logfile_why(d->log));
+    return err;
+}
+
+static dafl_err tell(desk *d, const dafl_effect *e, dafl_why *why)
+{
+    watch_event(&d->watch, &e->event);
+    dafl_writer_clear(&d->line);
+    DAFL_TRY(
+        dafl_audit_add(&d->audit, &d->line, &e->event, e->bytes, wall_clock()));
+    d->lines = true;
+    return log_says(d,
+                    logfile_write(d->log, /* it adds the newline */
+                                  (dafl_bytes){d->line.ptr, d->line.len - 1}),
+                    why);
+}
+
+dafl_err desk_flush(desk *d, dafl_why *why)
+{
+    DAFL_TRY(store_says(d, store_flush(d->store), why));
+    if (d->lines)
+        DAFL_TRY(log_says(d, logfile_sync(d->log), why));
+    d->lines = false;
+    return DAFL_OK;
+}
+
+static dafl_err send_out(desk *d, const dafl_effect *e, dafl_why *why)
+{
+    dafl_err err;
+
+    DAFL_TRY(desk_flush(d, why));
+    err = d->index < d->run->roster.n_clients
+              ? link_send(d->link, 0, e->bytes)
+              : link_send_all(d->link, &e->to, e->bytes);
+    /* Who is not there will say HELLO. */
+    return err == DAFL_ERR_PEER ? DAFL_OK : err;
+}
+
+dafl_err desk_do(desk *d, const dafl_effect *e, dafl_why *why)
+{
+    switch (e->kind) {
+    case DAFL_DO_SEND:
+        return send_out(d, e, why);
+    case DAFL_DO_APPEND:
+        return store_says(d, store_append(d->store, e->bytes), why);
+    case DAFL_DO_KEEP:
+        return store_says(d, store_keep(d->store, e->slot, e->bytes), why);
+    case DAFL_DO_ERASE:
+        return store_says(d, store_erase(d->store, e->slot), why);
+    case DAFL_DO_TELL:
+        return tell(d, e, why);
+    }
+    return DAFL_ERR_ARG;
+}
+
+link_caps desk_caps(const desk *d)
+{
+    const size_t some = (size_t)16 << 20;
+    const dafl_config *c = &d->run->config;
+    size_t body = (size_t)runfile_largest_body(d->run);
+    link_caps caps = link_caps_default();
+    bool client = d->index < d->run->roster.n_clients;
+
+    /* A MODEL has as many segments as fit; what clients send is shorter. */
+    if (body < (size_t)c->chunk + 8)
+        body = (size_t)c->chunk + 8;
+    caps.message =
+        (client ? (size_t)c->body_max : body) + DAFL_ENVELOPE_OVERHEAD;
+    caps.in = caps.message + some;
+    caps.out = client ? SIZE_MAX / 16 : (size_t)c->body_max + 4 * body + some;
+    return caps;
+}
+
+uint64_t desk_now(void)
+{
+    struct timespec now = {0};
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* ---- signals ---- */
+
+static volatile sig_atomic_t stopped;
+static dafl_link *awake; /* the link whose wait a signal ends */
+
+static void on_signal(int number)
+{
+    (void)number;
+    stopped = 1;
+    link_wake(awake);
+}
+
+void desk_catch_signals(desk *d)
+{
+    struct sigaction action = {.sa_handler = on_signal,
+                               .sa_flags = (int)SA_RESETHAND};
+
+    awake = d->link;
+    (void)sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+    action.sa_handler = SIG_IGN;
+    action.sa_flags = 0;
+    (void)sigaction(SIGPIPE, &action, NULL);
+}
+
+bool desk_stopped(void)
+{
+    return stopped != 0;
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agents/watch.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agents/cli.h"
+
+void watch_init(watch *w, const char *self, const dafl_roster *roster,
+                const dafl_params *params, bool verbose, bool quiet)
+{
+    *w = (watch){.self = self,
+                 .roster = roster,
+                 .params = params,
+                 .terminal = isatty(STDERR_FILENO) == 1,
+                 .verbose = verbose,
+                 .quiet = quiet,
+                 .phase = "waiting",
+                 .risk = -1.0};
+}
+
+void watch_clear(watch *w)
+{
+    if (w->shown)
+        (void)fputs("\r\033[K", stderr);
+    w->shown = false;
+}
+
+/* ---- the status line ---- */
+
+static const char *query_name(const watch *w)
+{
+    dafl_question q = {.number = w->question};
+    dafl_query query;
+
+    dafl_deep_query(&query, w->params, &q);
+    return query.kind == DAFL_QUERY_CENSUS     ? "counting rows"
+           : query.kind == DAFL_QUERY_REPORT   ? "counting answers"
+           : query.kind == DAFL_QUERY_RESIDUAL ? "residual"
+                                               : "Gram";
+}
+
+static size_t layer_of(const watch *w)
+{
+    dafl_question q = {.number = w->question};
+    dafl_query query;
+
+    dafl_deep_query(&query, w->params, &q);
+    return query.layer;
+}
+
+/* From the time that the answered questions took. */
+static void put_time_left(const watch *w, char *text, size_t size)
+{
+    uint32_t all = dafl_deep_questions(w->params);
+    double each, left;
+
+    text[0] = '\0';
+    if (w->answered == 0 || w->question >= all)
+        return;
+    each = (cli_now() - w->start) / w->answered;
+    left = each * (all - w->question);
+    (void)snprintf(text, size, ", %d:%02d left", (int)left / 60,
+                   (int)left % 60);
+}
+
+static void show_status(watch *w)
+{
+    char left[32], line[256], risk[32] = "";
+    int n;
+
+    if (w->quiet || !w->terminal || !w->asked)
+        return;
+    put_time_left(w, left, sizeof left);
+    if (w->risk >= 0.0)
+        (void)snprintf(risk, sizeof risk, ", risk %.5g", w->risk);
+    n = snprintf(line, sizeof line,
+                 "%s  layer %zu/%zu %s, slot %u %s %zu/%zu, %zu dropouts%s%s",
+                 w->self, layer_of(w), w->params->layers, query_name(w),
+                 (unsigned)w->slot, w->phase, w->uploads, w->cast, w->dropouts,
+                 risk, left);
+    if (n > 0)
+        (void)fprintf(stderr, "\r\033[K%s", line);
+    (void)fflush(stderr);
+    w->shown = true;
+}
+
+/* ---- lines ---- */
+
+static void put_line(json_t *line)
+{
+    char *text = line == NULL
+                     ? NULL
+                     : json_dumps(line, JSON_COMPACT | JSON_PRESERVE_ORDER);
+
+    if (text != NULL)
+        (void)fprintf(stderr, "%s\n", text);
+    free(text);
+    json_decref(line);
+}
+
+static json_t *new_line(const watch *w, const char *event)
+{
+    struct timespec now = {0};
+    char when[40];
+    struct tm tm;
+    size_t n;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    (void)gmtime_r(&now.tv_sec, &tm);
+    n = strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
+    (void)snprintf(when + n, sizeof when - n, ".%03dZ",
+                   (int)(now.tv_nsec / 1000000));
+    return json_pack("{s:s,s:s,s:s}", "time", when, "party", w->self, "event",
+                     event);
+}
+
+static const char *name_of(const watch *w, uint16_t party)
+{
+    return party < w->roster->n ? w->roster->parties[party].id.name : "?";
+}
+
+static json_t *names_of(const watch *w, const dafl_members *set)
+{
+    json_t *names = json_array();
+
+    for (uint16_t u = 0; names != NULL && u < set->n; u++)
+        if (dafl_members_has(set, u))
+            (void)json_array_append_new(names, json_string(name_of(w, u)));
+    return names;
+}
+
+static void put_event(const watch *w, const dafl_event *e)
+{
+    json_t *line = new_line(w, dafl_event_name(e->kind));
+
+    if (line == NULL)
+        return;
+    if (e->slot > 0)
+        (void)json_object_set_new(line, "slot", json_integer(e->slot));
+    if (e->kind == DAFL_EVENT_MODEL || e->kind == DAFL_EVENT_RESULT) {
+        (void)json_object_set_new(line, "question", json_integer(e->number));
+        (void)json_object_set_new(line, "layer",
+                                  json_integer((json_int_t)layer_of(w)));
+    }
+    if (e->peer != DAFL_NOBODY)
+        (void)json_object_set_new(line, "peer",
+                                  json_string(name_of(w, e->peer)));
+    if (dafl_members_count(&e->set) > 0)
+        (void)json_object_set_new(line, "members", names_of(w, &e->set));
+    if (e->fault != DAFL_FAULT_NONE) {
+        (void)json_object_set_new(line, "error",
+                                  json_string(dafl_fault_name(e->fault)));
+        (void)json_object_set_new(line, "says",
+                                  json_string(dafl_fault_text(e->fault)));
+    }
+    put_line(line);
+}
+
+/* For people: errors always, the rest when they asked for it. */
+static void print_event(watch *w, const dafl_event *e)
+{
+    if (e->fault == DAFL_FAULT_NONE && !w->verbose)
+        return;
+    watch_clear(w);
+    (void)fprintf(stderr, "%s  %s", w->self, dafl_event_name(e->kind));
+    if (e->slot > 0)
+        (void)fprintf(stderr, ", slot %u", (unsigned)e->slot);
+    if (e->fault != DAFL_FAULT_NONE)
+        (void)fprintf(stderr, ": %s (%s)", dafl_fault_name(e->fault),
+                      dafl_fault_text(e->fault));
+    if (e->peer != DAFL_NOBODY)
+        (void)fprintf(stderr, ", %s", name_of(w, e->peer));
+    if (dafl_members_count(&e->set) > 0)
+        (void)fprintf(stderr, ", %zu clients", dafl_members_count(&e->set));
+    (void)fputc('\n', stderr);
+}
+
+static void follow_event(watch *w, const dafl_event *e)
+{
+    switch (e->kind) {
+    case DAFL_EVENT_MODEL:
+        if (!w->asked)
+            w->start = cli_now();
+        w->asked = true;
+        w->question = e->number;
+        w->slot = e->slot;
+        w->uploads = w->cast = 0;
+        w->phase = "computing";
+        break;
+    case DAFL_EVENT_CAST:
+        w->cast = dafl_members_count(&e->set);
+        w->phase = "uploads";
+        break;
+    case DAFL_EVENT_UPLOAD:
+        w->uploads++;
+        break;
+    case DAFL_EVENT_SURV:
+        w->dropouts += w->cast - dafl_members_count(&e->set);
+        w->phase = "signing";
+        break;
+    case DAFL_EVENT_SIGN:
+        w->phase = "signed";
+        break;
+    case DAFL_EVENT_CONF:
+        w->phase = "opening";
+        break;
+    case DAFL_EVENT_RESULT:
+        w->answered += e->fault == DAFL_FAULT_NONE;
+        w->failed += e->fault != DAFL_FAULT_NONE;
+        break;
+    default:
+        break;
+    }
+}
+
+void watch_event(watch *w, const dafl_event *event)
+{
+    follow_event(w, event);
+    if (w->quiet || event->kind == DAFL_EVENT_PEER_HEAD)
+        return;
+    if (w->terminal)
+        print_event(w, event);
+    else
+        put_event(w, event);
+    show_status(w);
+}
+
+void watch_risk(watch *w, const dafl_risk *risk)
+{
+    w->risk = risk->known ? risk->risk : -1.0;
+}
+
+void watch_say(watch *w, const char *event, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    json_t *line;
+
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (w->quiet)
+        return;
+    if (w->terminal) {
+        watch_clear(w);
+        (void)fprintf(stderr, "%s  %s\n", w->self, text);
+        show_status(w);
+        return;
+    }
+    line = new_line(w, event);
+    if (line != NULL)
+        (void)json_object_set_new(line, "says", json_string(text));
+    put_line(line);
+}

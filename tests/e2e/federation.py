@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A federation of real processes: keys, one run.yaml, rows dealt to sites, a server and its clients on loopback."""
+import hashlib
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+try:
+    import numpy as np
+except ImportError as e:
+    print(f"skipped: needs numpy ({e})")
+    sys.exit(77)
+
+failures = []
+
+
+def check(ok, what):
+    if not ok:
+        failures.append(what)
+        print("FAILED:", what, flush=True)
+    return ok
+
+
+def finish():
+    print(f"{len(failures)} failures")
+    sys.exit(len(failures) > 0)
+
+
+def seed():
+    """Printed, and given again by DAFL_TEST_SEED."""
+    n = int(os.environ.get("DAFL_TEST_SEED", time.time_ns() % 10**9))
+    print(f"DAFL_TEST_SEED={n}", flush=True)
+    return n
+
+
+def sha256(path):
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Federation:
+    """k sites with the rows of share/digits dealt among them.
+
+    programs: (deepafl, deepafl-agent); init: more options of 'deepafl init'.
+    """
+
+    def __init__(self, programs, digits, k, cell_size, layers=2, width=64, rng=None, init=(), edit=None, rows=None,
+                 directory=None):
+        self.deepafl, self.agent = (str(Path(p).resolve()) for p in programs)
+        self.k, self.layers, self.width = k, layers, width
+        self.rng = rng or random.Random(1)
+        self.own = None if directory else tempfile.TemporaryDirectory(prefix="deepafl-e2e-")
+        self.dir = Path(directory or self.own.name)
+        self.dir.mkdir(parents=True, exist_ok=True)
+        self.digits = Path(digits)
+        self.port = free_port()
+        self.host = "127.0.0.1"
+        self.processes = {}
+        self.logs = {}
+        self.names = [f"site{i}" for i in range(k)]
+        lines = {name: self.tool("keygen", name, "--out", self.dir / f"{name}.key").stdout.strip()
+                 for name in ["server", *self.names]}
+        (self.dir / "clients.txt").write_text("".join(lines[n] + "\n" for n in self.names))
+        x = np.load(self.digits / "train_features.npy")
+        y = np.load(self.digits / "train_labels.npy")
+        if rows is not None:
+            x, y = x[:rows], y[:rows]
+        self.tool("init", "--server", lines["server"], "--clients-from", self.dir / "clients.txt", "--cell-size",
+                  cell_size, "--features", x.shape[1], "--classes", 10, "--layers", layers, "--width", width,
+                  "--hidden", width, *init, "--out", self.dir / "run.yaml")
+        if edit:
+            path = self.dir / "run.yaml"
+            path.write_text(edit(path.read_text()))
+        self.deal(x, y)
+
+    def deal(self, x, y):
+        order = list(range(len(x)))
+        self.rng.shuffle(order)
+        cuts = sorted(self.rng.sample(range(1, len(x)), self.k - 1)) if self.k > 1 else []
+        # Nobody has so few rows that nothing can be said of them.
+        cuts = [len(x) * (i + 1) // self.k for i in range(self.k - 1)] if self.k > 20 else cuts
+        for name, part in zip(self.names, np.split(np.array(order), cuts)):
+            np.save(self.dir / f"{name}_x.npy", x[part])
+            np.save(self.dir / f"{name}_y.npy", y[part])
+        np.save(self.dir / "all_x.npy", x)
+        np.save(self.dir / "all_y.npy", y)
+
+    def tool(self, *args, ok=True):
+        done = subprocess.run([self.deepafl, *map(str, args)], capture_output=True, text=True, timeout=280)
+        if ok and done.returncode != 0:
+            raise SystemExit(f"deepafl {' '.join(map(str, args))}: {done.stderr}")
+        return done
+
+    # ---- processes ----
+
+    def command(self, name, *more):
+        common = ["--config", self.dir / "run.yaml", "--key", self.dir / f"{name}.key", "--state",
+                  self.dir / f"{name}.state", "--secure-agg", "--threads", "1"]
+        if name == "server":
+            role = ["--role", "server", "--listen", f"tcp://{self.host}:{self.port}", "--model",
+                    self.dir / "model.safetensors", "--json"]
+        else:
+            role = ["--role", "client", "--connect", f"tcp://{self.host}:{self.port}", "--features",
+                    self.dir / f"{name}_x.npy", "--labels", self.dir / f"{name}_y.npy"]
+        return [self.agent, *map(str, [*role, *common, *more])]
+
+    def start(self, name, *more, prefix=(), command=None):
+        log = open(self.dir / f"{name}.log", "ab")
+        out = open(self.dir / f"{name}.out", "wb")
+        self.processes[name] = subprocess.Popen([*prefix, *(command or self.command(name, *more))], stdout=out,
+                                                stderr=log, stdin=subprocess.DEVNULL)
+        log.close()
+        out.close()
+        return self.processes[name]
+
+    def start_all(self, *more):
+        self.start("server", *more)
+        for name in self.names:
+            self.start(name, *more)
+
+    def kill(self, name, how=signal.SIGKILL):
+        p = self.processes.get(name)
+        if p is not None and p.poll() is None:
+            p.send_signal(how)
+        if p is not None:
+            p.wait(60)
+
+    def wait(self, seconds=120, names=None):
+        """Exit codes by name; whoever is still there then is killed and has None."""
+        end = time.monotonic() + seconds
+        codes = {}
+        for name in names or list(self.processes):
+            p = self.processes[name]
+            try:
+                codes[name] = p.wait(max(0.1, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                codes[name] = None
+                self.kill(name)
+        return codes
+
+    def stop(self):
+        for name in list(self.processes):
+            self.kill(name)
+        if self.own:
+            self.own.cleanup()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        if failures and os.environ.get("DEEPAFL_KEEP") and self.own:
+            self.own._finalizer.detach()
+            print("kept:", self.dir)
+            self.own = None
+        self.stop()
+
+    # ---- looking ----
+
+    def log(self, name):
+        path = self.dir / f"{name}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def events(self, name):
+        """The JSON lines of an agent; others (an abort) are given as {'text': ..}."""
+        found = []
+        for line in self.log(name).splitlines():
+            try:
+                found.append(json.loads(line))
+            except ValueError:
+                found.append({"text": line})
+        return found
+
+    def wait_for(self, name, test, seconds=60):
+        """Until an event of this agent passes the test; the event, or None."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            for e in self.events(name):
+                if test(e):
+                    return e
+            p = self.processes.get(name)
+            if p is not None and p.poll() is not None:
+                break
+            time.sleep(0.05)
+        return next((e for e in self.events(name) if test(e)), None)
+
+    def report(self):
+        return json.loads((self.dir / "server.out").read_text())
+
+    def config(self):
+        return json.loads(self.tool("config", "check", self.dir / "run.yaml", "--json").stdout)
+
+    def pooled_model(self, *more):
+        """What all rows in one place give, by 'deepafl simulate' with the run's seed."""
+        path = self.dir / "pooled.safetensors"
+        text = (self.dir / "run.yaml").read_text()
+        run_seed = next(w for w in text.replace('"', " ").split() if len(w) == 64 and set(w) <= set("0123456789abcdef")
+                        and f"seed: {w}" in text.replace('"', ""))
+        self.tool("simulate", "--features", self.dir / "all_x.npy", "--labels", self.dir / "all_y.npy", "--clients", 1,
+                  "--layers", self.layers, "--width", self.width, "--hidden", self.width, "--seed", run_seed, "--model",
+                  path, "--quiet", "--classes", 10, *more)
+        return path
+
+    def audit(self, *more, names=None):
+        logs = [self.dir / f"{n}.state" / "audit.log" for n in names or ["server", *self.names]]
+        return self.tool("audit", "verify", "--config", self.dir / "run.yaml", *logs, *more, ok=False)
