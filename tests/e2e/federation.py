@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """A federation of real processes: keys, one run.yaml, rows dealt to sites, a server and its clients on loopback."""
-import hashlib
 import json
 import os
 import random
@@ -12,25 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
-try:
-    import numpy as np
-except ImportError as e:
-    print(f"skipped: needs numpy ({e})")
-    sys.exit(77)
-
-failures = []
-
-
-def check(ok, what):
-    if not ok:
-        failures.append(what)
-        print("FAILED:", what, flush=True)
-    return ok
-
-
-def finish():
-    print(f"{len(failures)} failures")
-    sys.exit(len(failures) > 0)
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
+from common import check, failures, finish, np, sha256  # noqa: E402, F401 (the tests import them from here)
 
 
 def seed():
@@ -38,10 +20,6 @@ def seed():
     n = int(os.environ.get("DAFL_TEST_SEED", time.time_ns() % 10**9))
     print(f"DAFL_TEST_SEED={n}", flush=True)
     return n
-
-
-def sha256(path):
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 def free_port():
