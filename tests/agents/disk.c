@@ -113,13 +113,14 @@ static size_t list_names(name_entry *out)
 
 static void note_sync(int fd)
 {
-    struct stat st;
+    struct stat st, ours;
     content *c = NULL;
 
-    if (fstat(fd, &st) != 0)
+    if (fstat(fd, &st) != 0 || stat(cut_from, &ours) != 0)
         die("fstat");
     if (S_ISDIR(st.st_mode)) {
-        n_names = list_names(names);
+        if (st.st_ino == ours.st_ino)
+            n_names = list_names(names);
         return;
     }
     c = content_of(st.st_ino);
