@@ -9,6 +9,9 @@
 #include "agents/role.h"
 #include "protocol/server.h"
 
+/* Stay so long after the end for clients that have not heard of it. */
+enum { FAREWELL_MS = 10000 };
+
 typedef struct {
     const role_options *o;
     desk desk;
@@ -18,7 +21,8 @@ typedef struct {
     dafl_server *machine;
     dafl_digest head;  /* of the audit log, as the machine knows it */
     uint32_t answered; /* when the risk was looked at last */
-    double start;
+    double start, seconds;
+    dafl_members left; /* clients that went after the end */
 } hub;
 
 static dafl_err make_machine(hub *h, dafl_why *why)
@@ -95,21 +99,29 @@ static const char *name_of(const hub *h, uint16_t party)
     return h->desk.run->roster.parties[party].id.name;
 }
 
-static int wait_ms(const hub *h)
+static bool over(const hub *h)
+{
+    dafl_server_state state = dafl_server_where(h->machine);
+
+    return state == DAFL_SERVER_DONE || state == DAFL_SERVER_FAILED;
+}
+
+static int wait_ms(const hub *h, uint64_t until)
 {
     uint64_t now = desk_now(), deadline = dafl_server_deadline(h->machine);
 
+    deadline = until < deadline ? until : deadline;
     if (deadline <= now)
         return 0;
     return deadline - now > 60000 ? 60000 : (int)(deadline - now);
 }
 
-static dafl_err one_event(hub *h, dafl_why *why)
+static dafl_err one_event(hub *h, uint64_t until, dafl_why *why)
 {
     watch *w = &h->desk.watch;
     link_event e;
 
-    DAFL_TRY(link_next(h->desk.link, &e, wait_ms(h)));
+    DAFL_TRY(link_next(h->desk.link, &e, wait_ms(h, until)));
     switch (e.kind) {
     case LINK_MESSAGE:
         return work(h, dafl_server_receive(h->machine, e.bytes, desk_now()),
@@ -120,6 +132,8 @@ static dafl_err one_event(hub *h, dafl_why *why)
     case LINK_LOST:
         watch_say(w, "lost", "%s is gone: %s", name_of(h, e.peer),
                   link_reason_name(e.reason));
+        if (over(h) && e.peer < h->left.n)
+            dafl_members_add(&h->left, e.peer);
         return work(h, dafl_server_lost(h->machine, e.peer, desk_now()), why);
     case LINK_REFUSED:
         watch_say(w, "refused", "E_AUTH: refused %s: %s", e.who,
@@ -129,13 +143,6 @@ static dafl_err one_event(hub *h, dafl_why *why)
         break;
     }
     return work(h, dafl_server_tick(h->machine, desk_now()), why);
-}
-
-static bool over(const hub *h)
-{
-    dafl_server_state state = dafl_server_where(h->machine);
-
-    return state == DAFL_SERVER_DONE || state == DAFL_SERVER_FAILED;
 }
 
 static dafl_err serve(hub *h, dafl_why *why)
@@ -154,9 +161,23 @@ static dafl_err serve(hub *h, dafl_why *why)
     watch_say(&h->desk.watch, "listening", "listening on %s",
               link_endpoint(h->desk.link));
     h->start = cli_now();
+    h->left = dafl_members_none(h->desk.run->roster.n_clients);
     DAFL_TRY(work(h, dafl_server_start(h->machine, desk_now()), why));
     while (!desk_stopped() && !over(h))
-        DAFL_TRY(one_event(h, why));
+        DAFL_TRY(one_event(h, UINT64_MAX, why));
+    h->seconds = cli_now() - h->start;
+    return DAFL_OK;
+}
+
+/* A client goes when it has heard that the run is over. One that was away just
+ * then comes back and asks. */
+static dafl_err bid_farewell(hub *h, dafl_why *why)
+{
+    uint64_t until = desk_now() + FAREWELL_MS;
+
+    while (!desk_stopped() && desk_now() < until &&
+           dafl_members_count(&h->left) < h->left.n)
+        DAFL_TRY(one_event(h, until, why));
     return DAFL_OK;
 }
 
@@ -190,7 +211,7 @@ static void print_report(const hub *h)
            " gave none), %" PRIu32 " enrolments, %.1f s\n"
            "Model  %s\n",
            stats.answered, stats.slots, stats.failed, stats.enrolments,
-           cli_now() - h->start, h->o->model);
+           h->seconds, h->o->model);
 }
 
 static json_t *accuracies(const hub *h, bool held)
@@ -209,7 +230,7 @@ static bool print_json(const hub *h)
         "{s:s,s:i,s:i,s:i,s:i,s:f,s:f}", "model", h->o->model, "sums",
         (int)stats.answered, "slots", (int)stats.slots, "failed_slots",
         (int)stats.failed, "enrolments", (int)stats.enrolments, "seconds",
-        cli_now() - h->start, "peak_mb", cli_peak_mb());
+        h->seconds, "peak_mb", cli_peak_mb());
 
     if (report == NULL)
         return false;
@@ -231,11 +252,15 @@ static int verdict(hub *h)
         return EXIT_STOPPED;
     }
     if (fault != DAFL_FAULT_NONE) {
+        (void)bid_farewell(h, &why);
         watch_say(&h->desk.watch, "failed", "the run is over: %s (%s)",
                   dafl_fault_name(fault), dafl_fault_text(fault));
         return EXIT_FAILED;
     }
     err = dafl_model_save(h->model, h->o->model, &why);
+    if (err != DAFL_OK)
+        return role_fail(&h->desk, err, &why);
+    err = bid_farewell(h, &why);
     if (err != DAFL_OK)
         return role_fail(&h->desk, err, &why);
     watch_clear(&h->desk.watch);
