@@ -463,6 +463,17 @@ dafl_fault dafl_client_on_conf(dafl_client *c, const dafl_envelope *m)
     return DAFL_FAULT_NONE;
 }
 
+/* Whether the server has heard more from us than we know to have sent: our disk
+ * is an old copy. */
+static bool is_rolled_back(const dafl_client *c, const dafl_result *result)
+{
+    uint64_t ours = (uint64_t)c->node.boot << 32 | c->node.sent, heard = 0;
+
+    for (size_t i = 0; i < 8; i++)
+        heard |= (uint64_t)result->sum.b[i] << 8 * i;
+    return heard > ours && !DAFL_WEAK(ROLLBACK);
+}
+
 /* Advisory; of slot 0 it says that the run is over, and every key goes. */
 dafl_fault dafl_client_on_result(dafl_client *c, const dafl_envelope *m)
 {
@@ -471,6 +482,8 @@ dafl_fault dafl_client_on_result(dafl_client *c, const dafl_envelope *m)
     if (dafl_get_result(&result, m->body) != DAFL_OK ||
         result.fault >= DAFL_FAULT_COUNT)
         return DAFL_E_FORMAT;
+    if (m->slot == 0 && result.fault == DAFL_E_STATE_LOST)
+        return is_rolled_back(c, &result) ? DAFL_E_STATE_LOST : DAFL_FAULT_NONE;
     dafl_node_tell(&c->node,
                    &(dafl_event){.kind = DAFL_EVENT_RESULT,
                                  .slot = m->slot,

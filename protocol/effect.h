@@ -42,6 +42,7 @@ typedef enum {
     DAFL_RECORD_SUM,     /* u32 slot, u32 question, u32 rank, members U3,
                             members signers, words */
     DAFL_RECORD_BARRED,  /* members: cells that are left out from now on */
+    DAFL_RECORD_HEARD,   /* u16 client, u32 boot: the highest of its lives */
 } dafl_record_kind;
 
 /* Whatever is told stands before the message that makes it known to others, so

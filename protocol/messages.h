@@ -30,7 +30,8 @@
  *   SIGN      = sig[64]
  *   CONF      = members Sg, count(Sg) sig[64]
  *   REVEAL    = u16 n, n (u16 dealer, u8 kind 1 = b, 2 = sk, share[32])
- *   RESULT    = u16 fault, sum[32] (of slot 0: the run is over)
+ *   RESULT    = u16 fault, sum[32] (of slot 0: the run is over; with the fault
+ *               E_STATE_LOST: u64 the highest seq heard from the receiver)
  *
  * Any time
  *   HELLO     = u32 keys (enrolment + 1, 0: none), u32 last_slot, model[32]

@@ -156,6 +156,19 @@ static void note_head(dafl_node *n, const dafl_envelope *m)
                    &w);
 }
 
+static void note_boot(dafl_node *n, const dafl_envelope *m)
+{
+    uint32_t boot = (uint32_t)(m->seq >> 32);
+    dafl_writer w = {0};
+
+    if (boot <= n->heard[m->sender] >> 32)
+        return;
+    dafl_put_u8(&w, DAFL_RECORD_HEARD);
+    dafl_put_u16(&w, m->sender);
+    dafl_put_u32(&w, boot);
+    dafl_node_append(n, &w);
+}
+
 dafl_fault dafl_node_open(dafl_node *n, dafl_envelope *m, dafl_bytes message)
 {
     bool client = n->roster->parties[n->index].role == DAFL_ROLE_CLIENT;
@@ -177,10 +190,14 @@ dafl_fault dafl_node_open(dafl_node *n, dafl_envelope *m, dafl_bytes message)
      * it goes on from there. */
     if (!ours && m->type == DAFL_MSG_INVITE)
         return dafl_envelope_check(m, sender->id.sign_pk);
-    if (m->seq <= n->heard[m->sender])
+    if (m->seq <= n->heard[m->sender] && (client || m->type != DAFL_MSG_HELLO))
         return DAFL_E_REPLAY;
     fault = dafl_envelope_check(m, sender->id.sign_pk);
+    if (fault == DAFL_FAULT_NONE && m->seq <= n->heard[m->sender])
+        return DAFL_E_STATE_LOST;
     if (fault == DAFL_FAULT_NONE) {
+        if (!client)
+            note_boot(n, m);
         n->heard[m->sender] = m->seq;
         note_head(n, m);
     }

@@ -52,7 +52,10 @@ void dafl_node_error(dafl_node *n, uint32_t slot, uint16_t peer,
 
 /* Split and check a message: caps, sender, run, order, signature, in this
  * order. The run of an INVITE or a HELLO, which may come from outside of it, is
- * left to the receiver. A head of the sender's log that is new is told. */
+ * left to the receiver. A head of the sender's log that is new is told. At the
+ * server, a HELLO that its sender has signed and that is no newer than what it
+ * said before is DAFL_E_STATE_LOST, and a new life of a client is journalled.
+ */
 dafl_fault dafl_node_open(dafl_node *n, dafl_envelope *m, dafl_bytes message);
 
 /* DAFL_E_BAD_KEY unless none is of low order and none stands twice. Sorts the

@@ -172,6 +172,22 @@ static void progress(dafl_server *s, bool late)
         dafl_server_slot_progress(s, late);
 }
 
+/* It starts again from what it was before: a copy of its disk, unless somebody
+ * repeats an old HELLO. It can tell these apart by the number that we have
+ * heard from it. */
+static void send_lost(dafl_server *s, const dafl_envelope *m)
+{
+    dafl_members to = dafl_members_none(s->node.roster->n_clients);
+    dafl_result result = {.fault = DAFL_E_STATE_LOST};
+    dafl_writer w = {0};
+
+    dafl_members_add(&to, m->sender);
+    for (size_t i = 0; i < 8; i++)
+        result.sum.b[i] = (uint8_t)(s->node.heard[m->sender] >> 8 * i);
+    dafl_put_result(&w, &result);
+    dafl_node_send(&s->node, DAFL_MSG_RESULT, 0, &to, &w);
+}
+
 dafl_err dafl_server_receive(dafl_server *s, dafl_bytes message, uint64_t now)
 {
     dafl_envelope m = {.sender = DAFL_NOBODY};
@@ -184,7 +200,8 @@ dafl_err dafl_server_receive(dafl_server *s, dafl_bytes message, uint64_t now)
         dafl_members_add(&s->around, m.sender);
         handler = table[s->state][m.type];
         fault = handler == NULL ? DAFL_E_STATE : handler(s, &m);
-    }
+    } else if (fault == DAFL_E_STATE_LOST)
+        send_lost(s, &m);
     if (fault != DAFL_FAULT_NONE)
         dafl_node_error(&s->node, m.slot, m.sender, fault);
     else

@@ -124,6 +124,20 @@ static dafl_err recall_barred(dafl_server *s, dafl_reader *r)
     return s->barred.n == s->node.roster->n_clients ? DAFL_OK : DAFL_ERR_PEER;
 }
 
+static dafl_err recall_heard(dafl_server *s, dafl_reader *r)
+{
+    uint16_t client = 0;
+    uint32_t boot = 0;
+
+    DAFL_TRY(dafl_get_u16(r, &client));
+    DAFL_TRY(dafl_get_u32(r, &boot));
+    DAFL_TRY(dafl_get_end(r));
+    if (client >= s->node.roster->n_clients)
+        return DAFL_ERR_PEER;
+    s->node.heard[client] = (uint64_t)boot << 32;
+    return DAFL_OK;
+}
+
 static dafl_err recall_boot(dafl_server *s, dafl_reader *r)
 {
     DAFL_TRY(dafl_get_u32(r, &s->node.boot));
@@ -143,6 +157,7 @@ dafl_err dafl_server_recall(dafl_server *s, dafl_bytes record)
               : kind == DAFL_RECORD_SLOT    ? recall_slot(s, &r)
               : kind == DAFL_RECORD_SUM     ? recall_sum(s, &r)
               : kind == DAFL_RECORD_BARRED  ? recall_barred(s, &r)
+              : kind == DAFL_RECORD_HEARD   ? recall_heard(s, &r)
                                             : DAFL_ERR_PEER;
     return err == DAFL_ERR_PEER ? DAFL_ERR_INPUT : err;
 }

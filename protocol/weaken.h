@@ -39,6 +39,7 @@ typedef enum {
     DAFL_WEAK_BAD_KEY,     /* client: keys may stand twice */
     DAFL_WEAK_ORTHONORMAL, /* client: a head may be stretched and skewed */
     DAFL_WEAK_ENROLMENT,   /* both: signatures are good for any enrolment */
+    DAFL_WEAK_ROLLBACK,    /* client: goes on with an old copy of its disk */
     DAFL_WEAK_SPLIT,       /* both: keys are not bound to the setup */
 } dafl_weak;
 

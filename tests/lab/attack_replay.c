@@ -421,7 +421,62 @@ static bool old_enrolment(bool stopped)
     return reads;
 }
 
+/* ---- D8 ---- */
+
+/* A client's disk is put back to what it was a life ago, while the server has
+ * heard of that life; in between the server restarts too. Another client is
+ * sent nothing but the answer to an old HELLO of its own. */
+static bool snapshot_rollback(bool stopped)
+{
+    const uint16_t victim = 1, honest = 4;
+    lab_scenario s = lab_scenario_for(12, 3, random_u64());
+    const lab_seen *hello;
+    dafl_writer old = {0};
+    lab_disk *disk;
+    size_t at_entry = 0;
+    bool goes_on;
+    lab *l;
+
+    s.config.policy.n_min = 9;
+    lab_scenario_collude(&s, 1);
+    s.questions = 8;
+    l = lab_new(&s);
+    assert_true(lab_run_to(l, DAFL_MSG_MODEL, 1));
+    disk = lab_disk_copy(l, victim);
+    for (uint32_t life = 0; life < 2; life++) {
+        lab_crash(l, victim, 0);
+        assert_true(lab_run_to(l, DAFL_MSG_CONF, 2 + life));
+    }
+    lab_crash(l, lab_server_index(l), 0);
+    assert_true(lab_run_to(l, DAFL_MSG_MODEL, 5));
+    lab_check_invariants(l);
+    hello = lab_find(l, &at_entry, LAB_SENT, honest, LAB_ANYBODY,
+                     DAFL_MSG_HELLO, UINT32_MAX);
+    assert_non_null(hello);
+    dafl_put_fixed(&old, hello->bytes.ptr, hello->bytes.len);
+    lab_post(l, honest, lab_server_index(l), dafl_writer_bytes(&old), 0);
+    lab_crash(l, victim, LAB_NEVER);
+    lab_disk_put(l, victim, disk);
+    lab_restart(l, victim);
+    assert_int_equal(lab_run(l), LAB_DONE);
+    assert_int_equal(lab_count(l, lab_server_index(l), DAFL_EVENT_ERROR,
+                               DAFL_E_STATE_LOST) >= 2,
+                     true);
+    assert_int_equal(lab_count(l, honest, DAFL_EVENT_ERROR, DAFL_E_STATE_LOST),
+                     0);
+    assert_int_equal(dafl_client_fault(lab_client(l, honest)), DAFL_FAULT_NONE);
+    goes_on = lab_count(l, victim, DAFL_EVENT_ERROR, DAFL_E_STATE_LOST) == 0;
+    if (stopped)
+        assert_int_equal(dafl_client_fault(lab_client(l, victim)),
+                         DAFL_E_STATE_LOST);
+    lab_disk_free(&disk);
+    dafl_writer_drop(&old);
+    lab_free(&l);
+    return goes_on;
+}
+
 const lab_attack attacks_replay[] = {
+    {"D8 snapshot_rollback", DAFL_WEAK_ROLLBACK, snapshot_rollback},
     {"S13 old_invite", DAFL_WEAK_RUNS, old_invite},
     {"S13 old_packet", DAFL_WEAK_NOTHING, old_packet},
     {"S13 old_messages", DAFL_WEAK_NOTHING, old_messages},
