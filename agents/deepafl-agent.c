@@ -20,7 +20,7 @@ static const char about[] =
 
 int role_fail(desk *d, dafl_err err, const dafl_why *why)
 {
-    bool disk = err == DAFL_ERR_SYS && d->store != NULL;
+    bool disk = err == DAFL_ERR_SYS && d->at_disk;
 
     watch_clear(&d->watch);
     (void)fprintf(stderr, "deepafl-agent: %s\n",

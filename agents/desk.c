@@ -104,6 +104,7 @@ dafl_err desk_open(desk *d, const desk_options *o, dafl_role role,
     DAFL_TRY(check_mode(d, o, why));
     watch_init(&d->watch, d->run->roster.parties[d->index].id.name,
                &d->run->roster, &d->run->params, o->verbose, o->quiet);
+    d->at_disk = true;
     DAFL_TRY(
         store_open(&d->store, o->state, d->watch.self, role == DAFL_ROLE_CLIENT,
                    64 + 64 * (size_t)d->run->roster.n_clients, c->slots, why));

@@ -30,6 +30,7 @@ typedef struct {
     runfile *run;
     dafl_secret_identity *self; /* secret memory */
     uint16_t index;
+    bool at_disk; /* the state directory was looked at */
     store *store;
     logfile *log;
     dafl_audit audit;

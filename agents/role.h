@@ -22,8 +22,8 @@ typedef struct {
 int role_server(const role_options *o);
 int role_client(const role_options *o);
 
-/* Print what went wrong and give the exit code for it: of an agent whose state
- * directory is open, a system error is one of the disk. */
+/* Print what went wrong and give the exit code for it: from the
+ * opening of the state directory on, a system error is one of the disk. */
 int role_fail(desk *d, dafl_err err, const dafl_why *why);
 
 #endif
