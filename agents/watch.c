@@ -142,8 +142,9 @@ static void put_event(const watch *w, const dafl_event *e)
         return;
     if (e->slot > 0)
         (void)json_object_set_new(line, "slot", json_integer(e->slot));
-    if (e->kind == DAFL_EVENT_MODEL || e->kind == DAFL_EVENT_RESULT) {
-        (void)json_object_set_new(line, "question", json_integer(e->number));
+    if (w->asked && e->slot == w->slot &&
+        (e->kind == DAFL_EVENT_MODEL || e->kind == DAFL_EVENT_RESULT)) {
+        (void)json_object_set_new(line, "question", json_integer(w->question));
         (void)json_object_set_new(line, "layer",
                                   json_integer((json_int_t)layer_of(w)));
     }

@@ -20,6 +20,8 @@ for k in sizes:
         report = f.report()
         check(report["failed_slots"] == 0, f"K = {k}: {report}")
         check(sha256(f.dir / "model.safetensors") == sha256(f.pooled_model()), f"K = {k}: another model")
+        asked = {e["question"] for n in ["server", *f.names] for e in f.events(n) if "question" in e}
+        check(asked == set(range(report["sums"])), f"K = {k}: questions {sorted(asked)} in the logs")
         audit = f.audit()
         check(audit.returncode == 0, f"K = {k}: audit: {audit.stdout}{audit.stderr}")
         print(f"K = {k}: {report['sums']} sums, {report['seconds']:.1f} s, "
