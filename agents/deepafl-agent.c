@@ -8,15 +8,20 @@
 #include "agents/role.h"
 #include "lib/version.h"
 
-static const char usage[] =
-    "deepafl-agent --role server --listen tcp://HOST:PORT --config run.yaml\n"
-    "         --key server.key --secure-agg --state DIR --model "
+static const char about[] =
+    "Usage: deepafl-agent --role server --listen tcp://HOST:PORT --config "
+    "RUN.yaml\n"
+    "         --key SERVER.key --secure-agg --state DIR --model "
     "OUT.safetensors\n"
     "       deepafl-agent --role client --connect tcp://HOST:PORT --config "
-    "run.yaml\n"
-    "         --key site.key --features X.npy --labels y.npy --state DIR";
-static const char about[] =
-    "One party of a federated training: the server, or a client with its rows.";
+    "RUN.yaml\n"
+    "         --key SITE.key --secure-agg --state DIR --features X.npy "
+    "--labels y.npy\n\n"
+    "One party of a federated training: the server, or a client with its "
+    "rows.\n";
+static const char exit_codes[] =
+    "\nExit codes: 0 done, 1 failed, 2 an option or file must be corrected,\n"
+    "3 the state or the disk, 4 stopped (start again to go on).\n";
 
 int role_fail(desk *d, dafl_err err, const dafl_why *why)
 {
@@ -40,6 +45,13 @@ static void complete_mode(int argc, char **argv)
         if (strcmp(argv[i], "--secure-agg") == 0 &&
             (i + 1 == argc || strncmp(argv[i + 1], "--", 2) == 0))
             argv[i] = masks;
+}
+
+static int refuse(const dafl_why *why)
+{
+    (void)fprintf(stderr, "deepafl-agent: %s\nTry 'deepafl-agent --help'.\n",
+                  why->text);
+    return EXIT_INPUT;
 }
 
 static dafl_err need(const char *role, const char *option, const char *value,
@@ -95,6 +107,7 @@ int main(int argc, char **argv)
     role_options o = {.threads = 0};
     const char *role = NULL, *listen = NULL, *connect = NULL;
     const opt opts[] = {
+        {OPT_HEADING, NULL, NULL, NULL, "Options"},
         {OPT_TEXT, "role", "ROLE", &role, "server or client"},
         {OPT_TEXT, "config", "FILE", &o.desk.config,
          "the run: run.yaml, the same at every party"},
@@ -131,8 +144,10 @@ int main(int argc, char **argv)
         {OPT_FLAG, "allow-plaintext", NULL, &o.allow_plaintext,
          "accept secure_agg: none: the server sees what is sent"},
     };
+    const size_t n = sizeof opts / sizeof opts[0];
     dafl_why why = {{0}};
-    int code;
+    size_t n_words;
+    int help = 0;
 
     cli_use_fast_blas(argv);
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
@@ -140,16 +155,17 @@ int main(int argc, char **argv)
         return 0;
     }
     complete_mode(argc, argv);
-    code = cli_parse("agent", usage, about, opts, sizeof opts / sizeof opts[0],
-                     argc, argv, NULL, 0);
-    if (code >= 0)
-        return code;
-    if (check(role, &o, listen, connect, &why) != DAFL_OK) {
-        (void)fprintf(stderr,
-                      "deepafl-agent: %s\nTry 'deepafl-agent --help'.\n",
-                      why.text);
-        return EXIT_INPUT;
+    if (opt_parse(opts, n, argc, argv, NULL, 0, &n_words, &help, &why) !=
+        DAFL_OK)
+        return refuse(&why);
+    if (help) {
+        printf("%s", about);
+        opt_print_help(opts, n);
+        printf("%s", exit_codes);
+        return 0;
     }
+    if (check(role, &o, listen, connect, &why) != DAFL_OK)
+        return refuse(&why);
     cli_check_rows();
     o.endpoint = listen != NULL ? listen : connect;
     return listen != NULL ? role_server(&o) : role_client(&o);
