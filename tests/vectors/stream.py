@@ -44,39 +44,50 @@ def below(stream, n):
             return v % n
 
 
+def shuffled(n, stream):
+    items = list(range(n))
+    for i in range(n, 1, -1):
+        j = below(stream, i)
+        items[i - 1], items[j] = items[j], items[i - 1]
+    return items
+
+
 # RFC 7539, 2.3.2: its 96-bit nonce and counter are our counter and nonce.
 assert block(bytes(range(32)), 0x4A000000, 1 | 0x09000000 << 32)[:8] == \
     bytes.fromhex('10f1e7e4d13b5915')
 
-zero, ramp = bytes(32), bytes(range(32))
-number_7 = (7).to_bytes(32, 'little')
-print('/* SPDX-License-Identifier: Apache-2.0 */')
-print('/* Written by stream.py. */')
-print('static const struct {\n    const char *seed;\n    int use;\n'
-      '    uint64_t number;\n    size_t at;\n    uint64_t word;\n'
-      '    double bound, uniform;\n} stream_known[] = {')
-for seed in (zero, ramp, number_7):
-    for use, number in ((0, 0), (0, 1), (1, 0), (2, 2**56 - 1)):
-        stream = words(seed, use, number)
-        for at in range(1026):
-            w = next(stream)
-            if at in (0, 1, 63, 64, 511, 512, 1025):
-                bound = 1 / math.sqrt(at + 1)
-                print(f'    {{"{seed.hex()}", {use}, {number}u, {at},\n'
-                      f'     0x{w:016x}u, {bound.hex()},\n'
-                      f'     {uniform(w, bound).hex()}}},')
-print('};')
-print('/* Seed ramp, use 2, number 0: below(n) one after another. */')
-print('static const uint64_t below_known[][2] = {')
-stream = words(ramp, 2, 0)
-for n in (1, 2, 10, 2**32 + 1, 2**63 + 1, 2**63 + 1, 2**63 + 1, 2**64 - 1, 3):
-    print(f'    {{{n}u, {below(stream, n)}u}},')
-print('};')
-print('/* Seed ramp, use 2, number 1: 0 .. 19 shuffled. */')
-items, stream = list(range(20)), words(ramp, 2, 1)
-for i in range(20, 1, -1):
-    j = below(stream, i)
-    items[i - 1], items[j] = items[j], items[i - 1]
-print('static const uint32_t shuffle_known[] = {' +
-      ', '.join(map(str, items[:10])) + ',\n                                        ' +
-      ', '.join(map(str, items[10:])) + '};')
+
+def main():
+    zero, ramp = bytes(32), bytes(range(32))
+    number_7 = (7).to_bytes(32, 'little')
+    print('/* SPDX-License-Identifier: Apache-2.0 */')
+    print('/* Written by stream.py. */')
+    print('static const struct {\n    const char *seed;\n    int use;\n'
+          '    uint64_t number;\n    size_t at;\n    uint64_t word;\n'
+          '    double bound, uniform;\n} stream_known[] = {')
+    for seed in (zero, ramp, number_7):
+        for use, number in ((0, 0), (0, 1), (1, 0), (2, 2**56 - 1)):
+            stream = words(seed, use, number)
+            for at in range(1026):
+                w = next(stream)
+                if at in (0, 1, 63, 64, 511, 512, 1025):
+                    bound = 1 / math.sqrt(at + 1)
+                    print(f'    {{"{seed.hex()}", {use}, {number}u, {at},\n'
+                          f'     0x{w:016x}u, {bound.hex()},\n'
+                          f'     {uniform(w, bound).hex()}}},')
+    print('};')
+    print('/* Seed ramp, use 2, number 0: below(n) one after another. */')
+    print('static const uint64_t below_known[][2] = {')
+    stream = words(ramp, 2, 0)
+    for n in (1, 2, 10, 2**32 + 1, 2**63 + 1, 2**63 + 1, 2**63 + 1, 2**64 - 1, 3):
+        print(f'    {{{n}u, {below(stream, n)}u}},')
+    print('};')
+    print('/* Seed ramp, use 2, number 1: 0 .. 19 shuffled. */')
+    items = shuffled(20, words(ramp, 2, 1))
+    print('static const uint32_t shuffle_known[] = {' +
+          ', '.join(map(str, items[:10])) + ',\n                                        ' +
+          ', '.join(map(str, items[10:])) + '};')
+
+
+if __name__ == '__main__':
+    main()
