@@ -36,7 +36,7 @@ typedef enum {
     DAFL_RECORD_SIGN,     /* u32 slot, stmt[32], members U3 */
     DAFL_RECORD_CLOSED,   /* u32 slot */
     /* the server's: */
-    DAFL_RECORD_INVITED, /* run[16], u32 enrolment */
+    DAFL_RECORD_INVITED, /* run[16], u32 enrolment, roster[32], config[32] */
     DAFL_RECORD_STANDS,  /* as SETUP, without `failed` */
     DAFL_RECORD_SLOT,    /* u32 slot, u32 question, u32 rank */
     DAFL_RECORD_SUM,     /* u32 slot, u32 question, u32 rank, members U3,

@@ -10,10 +10,17 @@
 
 static dafl_err recall_invited(dafl_server *s, dafl_reader *r)
 {
+    dafl_digest roster, config;
+
     DAFL_TRY(dafl_get_fixed(r, s->node.run.b, sizeof s->node.run.b));
     DAFL_TRY(dafl_get_u32(r, &s->enrolment));
+    DAFL_TRY(dafl_get_fixed(r, roster.b, sizeof roster.b));
+    DAFL_TRY(dafl_get_fixed(r, config.b, sizeof config.b));
     DAFL_TRY(dafl_get_end(r));
-    if (s->enrolment >= DAFL_ENROLMENTS_MAX)
+    /* Sums of one run make no model of another. */
+    if (s->enrolment >= DAFL_ENROLMENTS_MAX ||
+        !dafl_digest_equal(&roster, &s->node.roster_hash) ||
+        !dafl_digest_equal(&config, &s->node.config_hash))
         return DAFL_ERR_PEER;
     s->stands = false;
     s->stats.enrolments++;

@@ -41,6 +41,8 @@ void dafl_server_invite(dafl_server *s)
     dafl_put_u8(&w, DAFL_RECORD_INVITED);
     dafl_put_fixed(&w, s->node.run.b, sizeof s->node.run.b);
     dafl_put_u32(&w, s->enrolment);
+    dafl_put_fixed(&w, s->node.roster_hash.b, sizeof s->node.roster_hash.b);
+    dafl_put_fixed(&w, s->node.config_hash.b, sizeof s->node.config_hash.b);
     dafl_node_append(&s->node, &w);
     dafl_node_tell(&s->node,
                    &(dafl_event){.kind = DAFL_EVENT_INVITE,
