@@ -63,21 +63,23 @@ class Federation:
             path.write_text(edit(path.read_text()))
         self.deal(x, y)
 
+    def cut(self, rows, parts):
+        """Into parts of random sizes, none of them from 20 to 69: with so few rows one can stand out in an operand, and
+        the site keeps its answer back (E_DOMINATED)."""
+        small = 0 if len(rows) >= 70 * parts else parts - max(1, (len(rows) - 19 * parts) // 100)
+        sizes = [self.rng.randint(15, 19) for _ in range(small)]
+        spare = len(rows) - sum(sizes) - 70 * (parts - small)
+        cuts = sorted(self.rng.randint(0, spare) for _ in range(parts - small - 1))
+        sizes += [70 + b - a for a, b in zip([0, *cuts], [*cuts, spare])]
+        self.rng.shuffle(sizes)
+        return np.split(np.array(rows), np.cumsum(sizes)[:-1])
+
     def deal(self, x, y):
-        """Unequal shares of 60 rows or more, or 18 for everybody: a client with 20 to 60 rows may well find that one
-        row carries its residual, and keep it back (E_DOMINATED)."""
         order = list(range(len(x)))
         self.rng.shuffle(order)
-        least = 60 if len(x) >= 60 * self.k else 18
-        if least == 18:
-            order = order[:18 * self.k]
-        spare = len(order) - least * self.k
-        cuts = sorted(self.rng.randint(0, spare) for _ in range(self.k - 1))
-        ends = [least * (i + 1) + cut for i, cut in enumerate(cuts)]
-        for name, part in zip(self.names, np.split(np.array(order), ends)):
+        for name, part in zip(self.names, self.cut(order, self.k)):
             np.save(self.dir / f"{name}_x.npy", x[part])
             np.save(self.dir / f"{name}_y.npy", y[part])
-        x, y = x[order], y[order]
         np.save(self.dir / "all_x.npy", x)
         np.save(self.dir / "all_y.npy", y)
 
