@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every party is killed in every phase and started again: the model is the pooled one. State that cannot be trusted or
+written is refused by name before anything is sent."""
+import glob
+import os
+import random
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+
+from federation import Federation, check, finish, seed, sha256
+
+deepafl, agent, digits = sys.argv[1:4]
+rng = random.Random(seed())
+K, CELL = 6, 3
+SERVER_PHASES = ["invite", "enroll", "setup", "model", "cast", "upload", "surv", "conf", "result"]
+CLIENT_PHASES = ["enroll", "setup", "model", "ready", "cast", "upload", "sign", "conf", "reveal", "result"]
+REFUSED = (2, 3)
+
+
+def quick(text):
+    for a, b in (("setup: 60", "setup: 5"), ("ready: 600", "ready: 5"), ("upload: 120", "upload: 5"),
+                 ("sign: 30", "sign: 3"), ("reveal: 30", "reveal: 3"), ("retries: 8", "retries: 100")):
+        assert a in text, a
+        text = text.replace(a, b)
+    return text
+
+
+def federation(**more):
+    """Sums are over everybody or not at all, so every run has to give the pooled model."""
+    return Federation((deepafl, agent), digits, K, CELL, layers=10, width=32, rng=rng, edit=quick,
+                      init=("--min-cohort", K, "--schedule", "full"), **more)
+
+
+def follow(f, name, event, since, seconds=30):
+    """Wait until the log has this event after so many bytes; whether it came."""
+    path = f.dir / f"{name}.log"
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and f.processes[name].poll() is None:
+        with open(path, "rb") as log:
+            log.seek(since)
+            if f'"event":"{event}"'.encode() in log.read():
+                return True
+        time.sleep(0.002)
+    return False
+
+
+def size(f, name):
+    path = f.dir / f"{name}.log"
+    return path.stat().st_size if path.exists() else 0
+
+
+def ends_well(f, label):
+    codes = f.wait(60)
+    if not check(set(codes.values()) == {0}, f"{label}: exit codes {codes}"):
+        print(f.log("server")[-1500:])
+        return
+    check(sha256(f.dir / "model.safetensors") == sha256(f.pooled_model("--schedule", "full")), f"{label}: another model")
+    audit = f.audit()
+    check(audit.returncode == 0, f"{label}: audit: {audit.stdout[-2000:]}{audit.stderr}")
+    report = f.report()
+    print(f"{label}: the pooled model; {report['slots']} slots, {report['failed_slots']} failed in its last life, "
+          f"{report['enrolments']} enrolments", flush=True)
+
+
+def kill_in_phases(label, names, phases, how=signal.SIGKILL):
+    with federation() as f:
+        f.start_all()
+        since = {n: 0 for n in f.processes}
+        for phase in phases:
+            name = rng.choice(names or f.names)
+            if not check(follow(f, name, phase, since[name]), f"{label}: {name} never came to {phase}"):
+                print(f.log(name)[-1500:])
+                return
+            f.kill(name, how)
+            if how == signal.SIGTERM:
+                code = f.processes[name].returncode
+                check(code == 4, f"{label}: {name} ended with {code} in {phase}")
+            since[name] = size(f, name)
+            f.start(name)
+        ends_well(f, label)
+
+
+def clock_back():
+    found = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
+    if not found:
+        print("SKIPPED: the clock set back needs libfaketime")
+        return
+    back = ["env", f"LD_PRELOAD={found[0]}", "FAKETIME=-3600s", "FAKETIME_DONT_FAKE_MONOTONIC=1"]
+    with federation() as f:
+        f.start_all()
+        check(follow(f, "server", "cast", 0), "clock: no cast")
+        for name in ("server", f.names[0]):
+            f.kill(name)
+            f.start(name, prefix=back)
+        ends_well(f, "clocks an hour back")
+        times = [e["time"] for e in f.events("server") if "time" in e]
+        check(times != sorted(times), "clock: it was not set back")
+
+
+# ---- state ----
+
+
+class Trap:
+    """In the server's place: tells whether anybody connects."""
+
+    def __init__(self, f):
+        self.socket = socket.socket()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind((f.host, f.port))
+        self.socket.listen()
+        self.socket.settimeout(0.3)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.socket.close()
+
+    def caught(self):
+        try:
+            self.socket.accept()[0].close()
+            return True
+        except TimeoutError:
+            return False
+
+
+def refused(f, label, says, prefix=()):
+    """site0 does not start, says why and sends nothing."""
+    since = size(f, "site0")
+    with Trap(f) as trap:
+        f.start("site0", prefix=prefix)
+        code = f.wait(20, ["site0"])["site0"]
+        sent = trap.caught()
+    text = f.log("site0")[since:]
+    check(code in REFUSED, f"{label}: exit code {code}: {text}")
+    check(any(s in text for s in says), f"{label}: {text}")
+    check(not sent, f"{label}: it connected")
+    print(f"{label}: {code}, {text.strip()[:150]}", flush=True)
+
+
+def mounts(script):
+    return ["unshare", "-m", "sh", "-c", script + ' && exec "$@"', "sh"]
+
+
+def can_mount():
+    return os.geteuid() == 0 and subprocess.run(mounts("mount -t tmpfs none /mnt") + ["true"],
+                                                capture_output=True).returncode == 0
+
+
+def bad_states():
+    with federation() as f:
+        f.start_all()
+        check(follow(f, "server", "conf", 0), "state: no sum")
+        for name in f.processes:
+            f.kill(name)
+        state, good = f.dir / "site0.state", f.dir / "good"
+        # All of it into the one file, or SQLite mends that from its log.
+        db = sqlite3.connect(state / "journal.db")
+        check(db.execute("pragma wal_checkpoint(truncate)").fetchone()[0] == 0, "state: no checkpoint")
+        db.close()
+        shutil.copytree(state, good)
+
+        def again():
+            shutil.rmtree(state)
+            shutil.copytree(good, state)
+
+        # The control: with its own state it does connect.
+        with Trap(f) as trap:
+            f.start("site0")
+            trap.socket.settimeout(10)
+            check(trap.caught(), "state: the trap catches nothing")
+            refused_second(f)
+            f.kill("site0")
+        again()
+        shutil.rmtree(state)
+        shutil.copytree(f.dir / "site1.state", state)
+        refused(f, "another party's state", ["site1"])
+        for name, cut in (("journal.db", 0.5), ("journal.db", None), ("vault", 0.5), ("generation", 0)):
+            again()
+            path = state / name
+            whole = bytearray(path.read_bytes())
+            if cut is None:
+                for i in range(len(whole) // 2, len(whole) // 2 + 64):
+                    whole[i] ^= 0xff
+            path.write_bytes(whole if cut is None else whole[:int(len(whole) * cut)])
+            refused(f, f"{name} {'damaged' if cut is None else 'cut short'}", ["E_STATE_LOST", "damaged", name])
+        again()
+        if not can_mount():
+            print("SKIPPED: read-only and full disks need root and mount namespaces")
+            return
+        refused(f, "read-only state", ["Read-only", "read-only"],
+                mounts(f"mount --bind {state} {state} && mount -o remount,ro,bind {state}"))
+        refused(f, "no room for the state", ["space", "full"],
+                mounts(f"mount -t tmpfs -o size=16k,mode=700 none {state}"))
+
+
+def refused_second(f):
+    p = subprocess.run(f.command("site0"), capture_output=True, text=True, timeout=20)
+    check(p.returncode in REFUSED and "in use by another process" in p.stderr,
+          f"second agent: {p.returncode} {p.stderr}")
+
+
+def disk_runs_full():
+    if not can_mount():
+        return
+    with federation() as f:
+        state = f.dir / "site0.state"
+        state.mkdir(mode=0o700)
+        f.start("server")
+        for name in f.names[1:]:
+            f.start(name)
+        f.start("site0", prefix=mounts(f"mount -t tmpfs -o size=600k,mode=700 none {state}"))
+        code = f.wait(30, ["site0"])["site0"]
+        check(code == 3 and "nothing more was sent" in f.log("site0"), f"full disk: {code} {f.log('site0')[-800:]}")
+        spoke = sum(e.get("event") == "upload" for e in f.events("site0"))
+        print(f"disk full after {spoke} uploads: {code}, {f.log('site0').splitlines()[-2][-150:]}")
+        check(spoke > 0, "full disk: it never took part")
+
+
+def rolled_back():
+    """D8: a copy of the directory from two lives ago."""
+    with federation() as f:
+        f.start_all()
+        check(follow(f, "server", "setup", 0), "rollback: no setup")
+        f.kill("site0")
+        shutil.copytree(f.dir / "site0.state", f.dir / "copy")
+        for _ in range(2):
+            since = size(f, "site0")
+            f.start("site0")
+            check(follow(f, "site0", "sign", since), "rollback: site0 did not come back")
+            f.kill("site0")
+        shutil.rmtree(f.dir / "site0.state")
+        shutil.copytree(f.dir / "copy", f.dir / "site0.state")
+        since = size(f, "site0")
+        f.start("site0")
+        code = f.wait(20, ["site0"])["site0"]
+        text = f.log("site0")[since:]
+        check(code == 3 and "E_STATE_LOST" in text, f"rollback: {code} {text[-800:]}")
+        check('"event":"upload"' not in text and '"event":"sign"' not in text, f"rollback: it went on: {text[-800:]}")
+        print(f"state two lives old: {code}, {text.splitlines()[-1][-120:]}", flush=True)
+
+
+kill_in_phases("server killed in every phase", ["server"], SERVER_PHASES)
+kill_in_phases("a client killed in every phase", None, CLIENT_PHASES)
+kill_in_phases("SIGTERM", ["server", "site0", "site1"], ["setup", "cast", "conf", "model"], signal.SIGTERM)
+clock_back()
+rolled_back()
+bad_states()
+disk_runs_full()
+finish()
