@@ -60,7 +60,8 @@ def ends_well(f, label):
     if not check(set(codes.values()) == {0}, f"{label}: exit codes {codes}"):
         print(f.log("server")[-1500:])
         return
-    check(sha256(f.dir / "model.safetensors") == sha256(f.pooled_model("--schedule", "full")), f"{label}: another model")
+    pooled = f.pooled_model("--schedule", "full")
+    check(sha256(f.dir / "model.safetensors") == sha256(pooled), f"{label}: another model")
     audit = f.audit()
     check(audit.returncode == 0, f"{label}: audit: {audit.stdout[-2000:]}{audit.stderr}")
     report = f.report()
