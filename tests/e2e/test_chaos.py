@@ -74,13 +74,17 @@ def torment(f, rng, limit, pause):
     at = sorted(rng.sample(range(2 * LAYERS), 3))
     clients = servers = 0
     end = time.monotonic() + limit
+    due = time.monotonic()
     while f.processes["server"].poll() is None and time.monotonic() < end:
-        time.sleep(rng.uniform(0.2, 1.8) * pause)
+        time.sleep(0.01)
         if at and max(questions_begun(f), default=-1) >= at[0]:
             at.pop(0)
             f.kill("server")
             f.start("server")
             servers += 1
+        if time.monotonic() < due:
+            continue
+        due = time.monotonic() + rng.uniform(0.2, 1.8) * pause
         running = [n for n in f.names if f.processes[n].poll() is None]
         if not running or (not at and any(e.get("event") == "done" for e in f.events("server"))):
             break
@@ -98,7 +102,7 @@ def one(programs, digits, number, rng):
                     init=("--min-cohort", K, "--schedule", "full") if full else (), edit=quick) as f:
         begun = time.monotonic()
         f.start_all()
-        kills = torment(f, rng, 60, rng.uniform(0.3, 0.6) if full else rng.uniform(0.05, 0.2))
+        kills = torment(f, rng, 60, rng.uniform(0.25, 0.5) if full else rng.uniform(0.05, 0.2))
         code = f.wait(40, ["server"])["server"]
         time.sleep(0.5)
         if code == 0 and any(p.poll() is None for p in f.processes.values()):
