@@ -95,7 +95,7 @@ static fate fate_of(walk *w, uint32_t slot)
             hear_server(&f, e);
         else if (dafl_members_has(&w->colluders, events[i].party))
             continue;
-        else if (e->kind == DAFL_EVENT_CONF)
+        else if (e->kind == DAFL_EVENT_CONF && e->fault == DAFL_FAULT_NONE)
             hear_conf(w, &f, e);
         else if (e->kind == DAFL_EVENT_CAST)
             hear_cast(&f, e);
