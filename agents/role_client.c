@@ -8,7 +8,7 @@
 #include "protocol/client.h"
 
 /* Say HELLO again after so much silence: what was lost is asked for anew. */
-enum { HELLO_MS = 15000 };
+enum { HELLO_MS = 5000 };
 
 typedef struct {
     const role_options *o;

@@ -9,7 +9,8 @@
 #include "agents/role.h"
 #include "protocol/server.h"
 
-/* Stay so long after the end for clients that have not heard of it. */
+/* Stay so long after the end for clients that have not heard of it: longer than
+ * a client is silent. */
 enum { FAREWELL_MS = 10000 };
 
 typedef struct {
