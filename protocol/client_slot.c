@@ -251,7 +251,9 @@ static dafl_fault journal_upload(dafl_client *c)
 
 static void send_upload(dafl_client *c)
 {
+    dafl_end_msg end = {.len = c->y.len, .dig = c->dig};
     dafl_writer w = {0};
+    dafl_digest said;
 
     for (size_t at = 0; at < c->y.len; at += c->node.config->chunk) {
         size_t left = c->y.len - at;
@@ -259,7 +261,9 @@ static void send_upload(dafl_client *c)
         dafl_put_upload(&w, &(dafl_upload){at, {c->y.ptr + at, n}});
         dafl_node_send(&c->node, DAFL_MSG_UPLOAD, c->slot, NULL, &w);
     }
-    dafl_put_end(&w, &(dafl_end_msg){c->y.len, c->dig});
+    dafl_context_end(&said, &c->ctx2, c->node.index, &c->dig);
+    dafl_sign(&end.sig, &said, c->node.self);
+    dafl_put_end(&w, &end);
     dafl_node_send(&c->node, DAFL_MSG_END, c->slot, NULL, &w);
 }
 
@@ -361,7 +365,7 @@ dafl_fault dafl_client_on_surv(dafl_client *c, const dafl_envelope *m)
         return DAFL_E_FORMAT;
     fault = view_slot(c, &view);
     if (fault == DAFL_FAULT_NONE)
-        fault = dafl_rule_surv(&view, &surv, &c->a, c->node.index,
+        fault = dafl_rule_surv(&view, &surv, &c->a, &c->ctx2, c->node.index,
                                c->uploaded ? &c->dig : NULL);
     if (fault != DAFL_FAULT_NONE)
         return fault;

@@ -137,6 +137,19 @@ void dafl_context_upload(dafl_digest *dig, const dafl_digest *ctx2, uint16_t u,
     dafl_hash_end(&h, dig);
 }
 
+void dafl_context_end(dafl_digest *end, const dafl_digest *ctx2, uint16_t u,
+                      const dafl_digest *dig)
+{
+    dafl_hash h;
+
+    dafl_hash_init(&h, "deepafl/end");
+    if (!DAFL_WEAK(AGREED))
+        dafl_hash_digest(&h, ctx2);
+    dafl_hash_u16(&h, u);
+    dafl_hash_digest(&h, dig);
+    dafl_hash_end(&h, end);
+}
+
 void dafl_context_statement(dafl_digest *stmt, const dafl_digest *ctx2,
                             const dafl_members *u3, dafl_bytes digests)
 {

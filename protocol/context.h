@@ -14,6 +14,7 @@
  *   ctx      = H("deepafl/ctx", h_setup, slot, query, M, len, w, he)
  *   ctx2     = H("deepafl/cast", ctx, A)
  *   dig      = H("deepafl/up", ctx2, u, upload)
+ *   end      = H("deepafl/end", ctx2, u, dig)                      signed by u
  *   stmt     = H("deepafl/stmt", ctx2, U3, digests)                 signed
  */
 #ifndef DAFL_PROTOCOL_CONTEXT_H
@@ -58,6 +59,11 @@ void dafl_context_upload_begin(dafl_hash *h, const dafl_digest *ctx2,
                                uint16_t u, size_t len);
 void dafl_context_upload(dafl_digest *dig, const dafl_digest *ctx2, uint16_t u,
                          dafl_bytes upload);
+
+/* What a client says with its upload: this is mine, in the cohort that I was
+ * cast in. */
+void dafl_context_end(dafl_digest *end, const dafl_digest *ctx2, uint16_t u,
+                      const dafl_digest *dig);
 
 void dafl_context_statement(dafl_digest *stmt, const dafl_digest *ctx2,
                             const dafl_members *u3, dafl_bytes digests);

@@ -25,8 +25,8 @@
  *   READY     = ctx[32] (zeros: seen, but the answer is kept back)
  *   CAST      = members A
  *   UPLOAD    = u64 offset, bytes to the end (at least one)
- *   END       = u64 len, dig[32]
- *   SURV      = members A, members U3, count(U3) dig[32]
+ *   END       = u64 len, dig[32], sig[64]
+ *   SURV      = members A, members U3, count(U3) dig[32], count(U3) sig[64]
  *   SIGN      = sig[64]
  *   CONF      = members Sg, count(Sg) sig[64]
  *   REVEAL    = u16 n, n (u16 dealer, u8 kind 1 = b, 2 = sk, share[32])
@@ -195,13 +195,15 @@ DAFL_CHECK dafl_err dafl_get_upload(dafl_upload *m, dafl_bytes body);
 typedef struct {
     uint64_t len;
     dafl_digest dig;
+    dafl_signature sig; /* of the client, see `end` in protocol/context.h */
 } dafl_end_msg;
 void dafl_put_end(dafl_writer *w, const dafl_end_msg *m);
 DAFL_CHECK dafl_err dafl_get_end_msg(dafl_end_msg *m, dafl_bytes body);
 
 typedef struct {
     dafl_members a, u3;
-    dafl_bytes digests; /* of U3 in order */
+    dafl_bytes digests; /* of U3 in order, */
+    dafl_bytes ends;    /* and the signatures of their END */
 } dafl_surv;
 void dafl_put_surv(dafl_writer *w, const dafl_surv *m);
 DAFL_CHECK dafl_err dafl_get_surv(dafl_surv *m, dafl_bytes body);

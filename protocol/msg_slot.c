@@ -137,6 +137,7 @@ void dafl_put_end(dafl_writer *w, const dafl_end_msg *m)
 {
     dafl_put_u64(w, m->len);
     dafl_put_fixed(w, m->dig.b, sizeof m->dig.b);
+    dafl_put_fixed(w, m->sig.b, sizeof m->sig.b);
 }
 
 dafl_err dafl_get_end_msg(dafl_end_msg *m, dafl_bytes body)
@@ -146,6 +147,7 @@ dafl_err dafl_get_end_msg(dafl_end_msg *m, dafl_bytes body)
 
     DAFL_TRY(dafl_get_u64(&r, &got.len));
     DAFL_TRY(dafl_get_fixed(&r, got.dig.b, sizeof got.dig.b));
+    DAFL_TRY(dafl_get_fixed(&r, got.sig.b, sizeof got.sig.b));
     DAFL_TRY(dafl_get_end(&r));
     *m = got;
     return DAFL_OK;
@@ -156,6 +158,7 @@ void dafl_put_surv(dafl_writer *w, const dafl_surv *m)
     dafl_put_members(w, &m->a);
     dafl_put_members(w, &m->u3);
     dafl_put_fixed(w, m->digests.ptr, m->digests.len);
+    dafl_put_fixed(w, m->ends.ptr, m->ends.len);
 }
 
 dafl_err dafl_get_surv(dafl_surv *m, dafl_bytes body)
@@ -167,6 +170,8 @@ dafl_err dafl_get_surv(dafl_surv *m, dafl_bytes body)
     DAFL_TRY(dafl_get_members(&r, &got.u3));
     DAFL_TRY(dafl_get_items(&r, &got.digests, dafl_members_count(&got.u3),
                             DAFL_HASH_BYTES));
+    DAFL_TRY(dafl_get_items(&r, &got.ends, dafl_members_count(&got.u3),
+                            DAFL_SIGNATURE_BYTES));
     DAFL_TRY(dafl_get_end(&r));
     *m = got;
     return DAFL_OK;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "protocol/context.h"
 #include "protocol/weaken.h"
 
 dafl_fault dafl_rule_cast(const dafl_slot_view *v, const dafl_members *a)
@@ -17,16 +18,45 @@ dafl_fault dafl_rule_cast(const dafl_slot_view *v, const dafl_members *a)
     return DAFL_FAULT_NONE;
 }
 
-/* The digest that a SURV gives for a member of U3. */
-static const uint8_t *digest_of(const dafl_surv *surv, size_t client)
+/* Whether a SURV says of the party itself what it has done. */
+static bool own_holds(const dafl_surv *surv, size_t self,
+                      const dafl_digest *own_digest)
 {
-    return surv->digests.ptr +
-           dafl_members_rank(&surv->u3, client) * DAFL_HASH_BYTES;
+    if (!dafl_members_has(&surv->u3, self))
+        return true;
+    return own_digest != NULL &&
+           sodium_memcmp(surv->digests.ptr +
+                             dafl_members_rank(&surv->u3, self) *
+                                 DAFL_HASH_BYTES,
+                         own_digest->b, DAFL_HASH_BYTES) == 0;
+}
+
+/* Every survivor has uploaded, and was cast as this party was. */
+static bool ends_hold(const dafl_slot_view *v, const dafl_surv *surv,
+                      const dafl_digest *ctx2)
+{
+    const uint8_t *dig_at = surv->digests.ptr, *sig_at = surv->ends.ptr;
+    dafl_digest dig, end;
+    dafl_signature sig;
+
+    for (uint16_t u = 0; u < surv->u3.n; u++) {
+        if (!dafl_members_has(&surv->u3, u))
+            continue;
+        memcpy(dig.b, dig_at, sizeof dig.b);
+        memcpy(sig.b, sig_at, sizeof sig.b);
+        dig_at += sizeof dig.b;
+        sig_at += sizeof sig.b;
+        dafl_context_end(&end, ctx2, u, &dig);
+        if (dafl_sign_check(&sig, &end, v->roster->parties[u].id.sign_pk) !=
+            DAFL_OK)
+            return false;
+    }
+    return true;
 }
 
 dafl_fault dafl_rule_surv(const dafl_slot_view *v, const dafl_surv *surv,
-                          const dafl_members *cast, size_t self,
-                          const dafl_digest *own_digest)
+                          const dafl_members *cast, const dafl_digest *ctx2,
+                          size_t self, const dafl_digest *own_digest)
 {
     dafl_fault fault;
 
@@ -38,10 +68,7 @@ dafl_fault dafl_rule_surv(const dafl_slot_view *v, const dafl_surv *surv,
     if (v->increment_over != NULL &&
         !dafl_members_equal(&surv->u3, v->increment_over) && !DAFL_WEAK(TIES))
         return DAFL_E_COHORT;
-    if (dafl_members_has(&surv->u3, self) &&
-        (own_digest == NULL ||
-         sodium_memcmp(digest_of(surv, self), own_digest->b, DAFL_HASH_BYTES) !=
-             0) &&
+    if ((!own_holds(surv, self, own_digest) || !ends_hold(v, surv, ctx2)) &&
         !DAFL_WEAK(FORGED))
         return DAFL_E_FORGED;
     return DAFL_FAULT_NONE;

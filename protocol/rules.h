@@ -25,11 +25,12 @@ dafl_fault dafl_rule_cast(const dafl_slot_view *v, const dafl_members *a);
 
 /* SURV: A is the one of CAST; U3 within A, of whole cells, at least m; for an
  * increment all of A. The party `self` is in U3 only with the digest of its own
- * upload (NULL: it has not uploaded): DAFL_E_FORGED. A party that is no client
+ * upload (NULL: it has not uploaded), and everyone in U3 with one that it has
+ * signed for the party's own ctx2: DAFL_E_FORGED. A party that is no client
  * passes self = DAFL_CLIENTS_MAX. */
 dafl_fault dafl_rule_surv(const dafl_slot_view *v, const dafl_surv *surv,
-                          const dafl_members *cast, size_t self,
-                          const dafl_digest *own_digest);
+                          const dafl_members *cast, const dafl_digest *ctx2,
+                          size_t self, const dafl_digest *own_digest);
 
 /* CONF: every signature is that of its signer on `stmt`, the party's own
  * statement; signers are within U1; and every client in A or among the signers

@@ -166,7 +166,7 @@ dafl_fault dafl_server_on_end(dafl_server *s, const dafl_envelope *m)
 {
     dafl_seat *seat = &s->seats[m->sender];
     dafl_end_msg end;
-    dafl_digest dig;
+    dafl_digest dig, said;
 
     if (dafl_get_end_msg(&end, m->body) != DAFL_OK)
         return DAFL_E_FORMAT;
@@ -180,7 +180,13 @@ dafl_fault dafl_server_on_end(dafl_server *s, const dafl_envelope *m)
                         dafl_writer_bytes(&seat->upload));
     if (!dafl_digest_equal(&dig, &end.dig) && !DAFL_WEAK(END))
         return DAFL_E_FORGED;
+    dafl_context_end(&said, &s->ctx2, m->sender, &end.dig);
+    if (dafl_sign_check(&end.sig, &said,
+                        s->node.roster->parties[m->sender].id.sign_pk) !=
+        DAFL_OK)
+        return DAFL_E_AUTH;
     seat->dig = end.dig;
+    seat->end_sig = end.sig;
     if (dafl_members_has(&s->granted, m->sender))
         dafl_members_remove(&s->granted, m->sender);
     dafl_members_add(&s->done, m->sender);
@@ -206,13 +212,18 @@ static void put_digests(const dafl_server *s, dafl_writer *w)
 static void send_surv(dafl_server *s, const dafl_members *to)
 {
     dafl_surv surv = {.a = s->a, .u3 = s->u3};
-    dafl_writer digests = {0}, w = {0};
+    dafl_writer digests = {0}, ends = {0}, w = {0};
 
     put_digests(s, &digests);
+    for (size_t u = 0; u < s->u3.n; u++)
+        if (dafl_members_has(&s->u3, u))
+            dafl_put_fixed(&ends, s->seats[u].end_sig.b, DAFL_SIGNATURE_BYTES);
     surv.digests = dafl_writer_bytes(&digests);
+    surv.ends = dafl_writer_bytes(&ends);
     dafl_put_surv(&w, &surv);
-    w.failed |= digests.failed;
+    w.failed |= digests.failed || ends.failed;
     dafl_writer_drop(&digests);
+    dafl_writer_drop(&ends);
     dafl_node_send(&s->node, DAFL_MSG_SURV, s->slot, to, &w);
 }
 

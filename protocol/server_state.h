@@ -23,6 +23,7 @@ typedef struct {
     dafl_writer upload; /* what has come, until END */
     uint64_t until;     /* when to give it up */
     dafl_digest dig;
+    dafl_signature end_sig; /* on dig */
     dafl_signature stmt_sig;
     dafl_members holders;  /* whose share of this dealer has come */
     dafl_share *shares_of; /* [holder] */

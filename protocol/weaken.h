@@ -16,7 +16,8 @@ typedef enum {
     DAFL_WEAK_CELLS,        /* client: cohorts may split cells */
     DAFL_WEAK_COHORT,       /* client: cohorts may be smaller than m */
     DAFL_WEAK_TIES,         /* client: increments over any cohort */
-    DAFL_WEAK_FORGED,       /* client: takes any digest for its own upload */
+    DAFL_WEAK_FORGED,       /* client: takes any digest for an upload */
+    DAFL_WEAK_AGREED,       /* client: survivors may be of another cast */
     DAFL_WEAK_QUORUM,       /* client: CONF is not checked */
     DAFL_WEAK_STATEMENT,    /* client: signs every statement */
     DAFL_WEAK_SLOT,         /* client: slots may be used again */

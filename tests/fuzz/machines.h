@@ -96,7 +96,7 @@ typedef struct {
     fm_mail enroll, shares, ack;
     uint32_t end_slot, sign_slot;
     dafl_digest dig;
-    dafl_signature sig;
+    dafl_signature end_sig, sig;
 } fm_heard;
 
 typedef struct fm_world {

@@ -63,14 +63,18 @@ static void lie_surv(const fm_world *w, dafl_writer *body, uint8_t a,
                      uint8_t u3)
 {
     dafl_surv surv = {.a = members(w, a), .u3 = members(w, u3)};
-    dafl_writer digests = {0};
+    dafl_writer digests = {0}, ends = {0};
 
     for (uint16_t u = 0; u < w->rules->k; u++)
-        if (dafl_members_has(&surv.u3, u))
+        if (dafl_members_has(&surv.u3, u)) {
             dafl_put_fixed(&digests, w->heard[u].dig.b, DAFL_HASH_BYTES);
+            dafl_put_fixed(&ends, w->heard[u].end_sig.b, DAFL_SIGNATURE_BYTES);
+        }
     surv.digests = dafl_writer_bytes(&digests);
+    surv.ends = dafl_writer_bytes(&ends);
     dafl_put_surv(body, &surv);
     dafl_writer_drop(&digests);
+    dafl_writer_drop(&ends);
 }
 
 static void lie_conf(const fm_world *w, dafl_writer *body, uint8_t signers)
@@ -293,7 +297,8 @@ static void cheat_ack(fm_world *w, uint16_t from, uint8_t failed)
     dafl_writer_drop(&body);
 }
 
-/* Any numbers, with a digest that fits the server's newest cast. */
+/* Any numbers, with a digest and a signature that fit the server's newest cast.
+ */
 static void cheat_upload(fm_world *w, uint16_t from, uint8_t len, uint8_t fill)
 {
     const fm_party *s = fm_server(w);
@@ -301,9 +306,12 @@ static void cheat_upload(fm_world *w, uint16_t from, uint8_t len, uint8_t fill)
     uint8_t bytes[256];
     dafl_writer body = {0};
     dafl_end_msg end = {.len = len};
+    dafl_digest said;
 
     memset(bytes, fill, sizeof bytes);
     dafl_context_upload(&end.dig, &w->ctx2, from, (dafl_bytes){bytes, len});
+    dafl_context_end(&said, &w->ctx2, from, &end.dig);
+    dafl_sign(&end.sig, &said, &w->rules->ids[from]);
     dafl_put_end(&body, &end);
     fm_say(w, FM_UP, from, DAFL_MSG_END, slot, dafl_writer_bytes(&body));
     dafl_writer_clear(&body);

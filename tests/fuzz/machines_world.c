@@ -85,6 +85,7 @@ static void overhear(fm_heard *h, const dafl_effect *e)
         keep_copy(&h->ack, e);
     if (m.type == DAFL_MSG_END && dafl_get_end_msg(&end, m.body) == DAFL_OK) {
         h->dig = end.dig;
+        h->end_sig = end.sig;
         h->end_slot = m.slot;
     }
     if (m.type == DAFL_MSG_SIGN && dafl_get_sign(&h->sig, m.body) == DAFL_OK)

@@ -5,6 +5,7 @@
 #include "tests/check.h"
 
 #include "crypto/gf256.h"
+#include "protocol/client_state.h"
 #include "tests/lab/attack.h"
 #include "tests/lab/leak.h"
 #include "tests/lab/rogue.h"
@@ -403,7 +404,7 @@ typedef struct {
     bool done;
 } copy;
 
-/* The thief sends what the victim has sent, END and all. */
+/* The thief sends what the victim has sent, END and all, in its own name. */
 static bool copy_upload(lab *l, lab_letter *m, void *ctx)
 {
     copy *a = ctx;
@@ -428,6 +429,7 @@ static bool copy_upload(lab *l, lab_letter *m, void *ctx)
         dafl_put_upload(&w, &chunk);
     } else {
         assert_true(a->done);
+        lab_sign_end(l, a->thief, &lab_client(l, a->thief)->ctx2, &a->end);
         dafl_put_end(&w, &a->end);
     }
     lab_letter_reseal(l, m, dafl_writer_bytes(&w));

@@ -342,6 +342,7 @@ static void put_forged(lab *l, forger *a, dafl_writer *w, const lab_letter *m)
         return;
     }
     dafl_context_upload(&end.dig, &c->ctx2, THIEF, bytes);
+    lab_sign_end(l, THIEF, &c->ctx2, &end);
     c->dig = end.dig; /* it knows what it does, and will sign */
     dafl_put_end(w, &end);
 }

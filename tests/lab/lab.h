@@ -245,6 +245,9 @@ void lab_seal(lab *l, dafl_writer *out, uint16_t from, dafl_msg_type type,
  * by its sender. Both decode letter->envelope anew. */
 void lab_letter_set(lab_letter *letter, dafl_bytes message);
 void lab_letter_reseal(lab *l, lab_letter *letter, dafl_bytes body);
+/* Sign an END (its dig) as a client that was cast in this context. */
+void lab_sign_end(const lab *l, uint16_t client, const dafl_digest *ctx2,
+                  dafl_end_msg *end);
 /* Every party's secrets. */
 const dafl_secret_identity *lab_identity(const lab *l, uint16_t party);
 

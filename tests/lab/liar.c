@@ -13,7 +13,7 @@ void liar_init(liar *a, lab *l)
     memset(a, 0, sizeof *a);
     a->lab = l;
     a->modeled = a->ready = a->ended = a->signers = a->a = a->u3 =
-        dafl_members_none(k);
+        a->colluders = dafl_members_none(k);
 }
 
 void liar_drop(liar *a)
@@ -65,7 +65,7 @@ static void see_client(liar *a, const lab_letter *m)
         dafl_members_add(&a->ready, m->from);
     if (m->envelope.type == DAFL_MSG_END &&
         dafl_get_end_msg(&end, body) == DAFL_OK) {
-        a->dig[m->from] = end.dig;
+        a->end[m->from] = end;
         dafl_members_add(&a->ended, m->from);
     }
     if (m->envelope.type == DAFL_MSG_SIGN &&
@@ -142,18 +142,46 @@ static void put_digests(const liar *a, dafl_writer *w, const dafl_members *u3)
     for (size_t u = 0; u < u3->n; u++)
         if (dafl_members_has(u3, u))
             dafl_put_fixed(
-                w, dafl_members_has(&a->ended, u) ? a->dig[u].b : none.b,
+                w, dafl_members_has(&a->ended, u) ? a->end[u].dig.b : none.b,
                 sizeof none.b);
 }
 
-void liar_put_surv(const liar *a, dafl_writer *w, const dafl_members *cast,
-                   const dafl_members *u3)
+/* The signatures on them. Those who are told have one context, or the first
+ * that has said READY is shown what it would like to see. */
+static void put_ends(const liar *a, dafl_writer *w, const dafl_members *to,
+                     const dafl_members *cast, const dafl_members *u3)
 {
-    dafl_writer digests = {0};
+    dafl_members heard = dafl_members_both(to, &a->ready);
+    dafl_digest ctx2;
+    uint16_t like = 0;
+
+    while (like < heard.n && !dafl_members_has(&heard, like))
+        like++;
+    if (like < heard.n)
+        dafl_context_cast(&ctx2, &a->ctx[like], cast);
+    for (uint16_t u = 0; u < u3->n; u++) {
+        dafl_end_msg end = {.len = 0};
+        if (!dafl_members_has(u3, u))
+            continue;
+        if (dafl_members_has(&a->ended, u))
+            end = a->end[u];
+        if (dafl_members_has(&a->colluders, u) && like < heard.n)
+            lab_sign_end(a->lab, u, &ctx2, &end);
+        dafl_put_fixed(w, end.sig.b, sizeof end.sig.b);
+    }
+}
+
+void liar_put_surv(const liar *a, dafl_writer *w, const dafl_members *to,
+                   const dafl_members *cast, const dafl_members *u3)
+{
+    dafl_writer digests = {0}, ends = {0};
 
     put_digests(a, &digests, u3);
-    dafl_put_surv(w, &(dafl_surv){*cast, *u3, dafl_writer_bytes(&digests)});
+    put_ends(a, &ends, to, cast, u3);
+    dafl_put_surv(w, &(dafl_surv){*cast, *u3, dafl_writer_bytes(&digests),
+                                  dafl_writer_bytes(&ends)});
     dafl_writer_drop(&digests);
+    dafl_writer_drop(&ends);
 }
 
 void liar_surv(liar *a, const dafl_members *to, const dafl_members *cast,
@@ -161,7 +189,7 @@ void liar_surv(liar *a, const dafl_members *to, const dafl_members *cast,
 {
     dafl_writer w = {0};
 
-    liar_put_surv(a, &w, cast, u3);
+    liar_put_surv(a, &w, to, cast, u3);
     liar_tell(a, to, DAFL_MSG_SURV, a->slot, dafl_writer_bytes(&w), after);
     dafl_writer_drop(&w);
 }

@@ -18,6 +18,7 @@
 
 typedef struct {
     lab *lab;
+    dafl_members colluders; /* sign an END for whatever cohort is told */
     uint64_t told[DAFL_CLIENTS_MAX]; /* the last number towards each, */
     uint64_t said[DAFL_CLIENTS_MAX]; /* and of each */
     /* what the newest slot has brought: */
@@ -25,7 +26,7 @@ typedef struct {
     dafl_members modeled, ready, ended, signers;
     dafl_writer model[DAFL_CLIENTS_MAX]; /* MODEL to each */
     dafl_digest ctx[DAFL_CLIENTS_MAX];   /* READY of each */
-    dafl_digest dig[DAFL_CLIENTS_MAX];   /* END of each */
+    dafl_end_msg end[DAFL_CLIENTS_MAX];  /* END of each */
     dafl_signature sig[DAFL_CLIENTS_MAX];
     bool cast, surveyed; /* the machine has sent those: */
     dafl_members a, u3;
@@ -49,7 +50,8 @@ void liar_say(liar *a, uint16_t client, dafl_msg_type type, uint32_t slot,
 /* In the newest slot: */
 void liar_cast(liar *a, const dafl_members *to, const dafl_members *cast,
                uint64_t after);
-/* With the digests of the uploads that were seen, zeros for others. */
+/* With the digests of the uploads that were seen and the signatures on them,
+ * zeros for others. */
 void liar_surv(liar *a, const dafl_members *to, const dafl_members *cast,
                const dafl_members *u3, uint64_t after);
 /* With the signatures that were seen, whatever they are on. */
@@ -59,8 +61,8 @@ void liar_conf(liar *a, const dafl_members *to, const dafl_members *signers,
 void liar_sign_as(liar *a, uint16_t client, uint16_t like,
                   const dafl_members *cast, const dafl_members *u3);
 
-/* The body that liar_surv sends, for a message that is on its way. */
-void liar_put_surv(const liar *a, dafl_writer *w, const dafl_members *cast,
-                   const dafl_members *u3);
+/* The body that liar_surv sends to these, for a message that is on its way. */
+void liar_put_surv(const liar *a, dafl_writer *w, const dafl_members *to,
+                   const dafl_members *cast, const dafl_members *u3);
 
 #endif

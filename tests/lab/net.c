@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol/context.h"
+
 /* The client's end of a message's way. */
 static lab_party *client_of(const lab *l, uint16_t from, uint16_t to)
 {
@@ -240,6 +242,15 @@ void lab_seal(lab *l, dafl_writer *out, uint16_t from, dafl_msg_type type,
                       &p->id);
     if (dafl_writer_done(out) != DAFL_OK)
         lab_die("no memory");
+}
+
+void lab_sign_end(const lab *l, uint16_t client, const dafl_digest *ctx2,
+                  dafl_end_msg *end)
+{
+    dafl_digest said;
+
+    dafl_context_end(&said, ctx2, client, &end->dig);
+    dafl_sign(&end->sig, &said, lab_identity(l, client));
 }
 
 void lab_letter_set(lab_letter *letter, dafl_bytes message)

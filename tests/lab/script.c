@@ -58,8 +58,10 @@ static void hear(script *s, const lab_letter *m)
         break;
     case DAFL_MSG_END:
         c->uploaded = dafl_get_end_msg(&end, body) == DAFL_OK;
-        if (c->uploaded)
+        if (c->uploaded) {
             c->dig = end.dig;
+            c->end_sig = end.sig;
+        }
         break;
     case DAFL_MSG_SIGN:
         c->has_signed = dafl_get_sign(&c->sig, body) == DAFL_OK;
@@ -234,22 +236,38 @@ static const dafl_digest *context_of(const script *s, uint16_t client)
     return &s->clients[client].ctx;
 }
 
+/* What v said of its upload, to be shown to one whose context is this. */
+static dafl_signature end_of(const script *s, uint16_t v,
+                             const dafl_digest *ctx2)
+{
+    dafl_end_msg end = {.dig = s->clients[v].dig, .sig = s->clients[v].end_sig};
+
+    if (dafl_members_has(&s->colluders, v))
+        lab_sign_end(s->lab, v, ctx2, &end);
+    return end.sig;
+}
+
 void script_survey(script *s)
 {
     for (uint16_t u = 0; u < lab_server_index(s->lab); u++) {
         script_client *c = &s->clients[u];
         dafl_surv surv = {.a = c->a, .u3 = c->u3};
-        dafl_writer digests = {0}, w = {0};
+        dafl_writer digests = {0}, ends = {0}, w = {0};
         dafl_digest ctx2;
-        for (uint16_t v = 0; v < lab_server_index(s->lab); v++)
-            if (dafl_members_has(&c->u3, v))
-                dafl_put_fixed(&digests, s->clients[v].dig.b, DAFL_HASH_BYTES);
-        surv.digests = dafl_writer_bytes(&digests);
         dafl_context_cast(&ctx2, context_of(s, u), &c->a);
+        for (uint16_t v = 0; v < lab_server_index(s->lab); v++)
+            if (dafl_members_has(&c->u3, v)) {
+                dafl_signature sig = end_of(s, v, &ctx2);
+                dafl_put_fixed(&digests, s->clients[v].dig.b, DAFL_HASH_BYTES);
+                dafl_put_fixed(&ends, sig.b, sizeof sig.b);
+            }
+        surv.digests = dafl_writer_bytes(&digests);
+        surv.ends = dafl_writer_bytes(&ends);
         dafl_context_statement(&c->stmt, &ctx2, &c->u3, surv.digests);
         c->has_signed = false;
         dafl_put_surv(&w, &surv);
         dafl_writer_drop(&digests);
+        dafl_writer_drop(&ends);
         send(s, u, DAFL_MSG_SURV, &w);
     }
     script_listen(s);

@@ -32,7 +32,7 @@ typedef struct {
     /* What it was heard to say, the last of each. */
     bool ready, uploaded, has_signed, revealed;
     dafl_digest ctx, dig;
-    dafl_signature sig;
+    dafl_signature end_sig, sig;
     /* The statement of the last SURV to it: what an honest one signs. */
     dafl_digest stmt;
 } script_client;
@@ -41,7 +41,7 @@ typedef struct script script;
 struct script {
     lab *lab;
     leak *leak;
-    dafl_members colluders; /* sign whatever the script likes */
+    dafl_members colluders; /* sign whatever the script likes, END and SIGN */
     uint32_t slot;          /* at hand */
     script_client clients[DAFL_CLIENTS_MAX];
     size_t quorum; /* signatures in a CONF at most */
@@ -72,7 +72,8 @@ void script_ask_next(script *s);
 /* From now on all are told this. */
 void script_tell(script *s, const dafl_members *a, const dafl_members *u3);
 void script_cast(script *s);
-/* SURV with the digests that were heard; zeros of clients without one. */
+/* SURV with the digests that were heard, and the signatures on them; zeros of
+ * clients without one. */
 void script_survey(script *s);
 /* CONF: to each client the signatures on its own statement that there are, of
  * those who were told the same and signed it, and of all who collude. */

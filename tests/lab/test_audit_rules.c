@@ -30,7 +30,7 @@ typedef struct {
     uint64_t seq;
     dafl_writer model, cast;
     dafl_members a, signers;
-    dafl_digest dig[DAFL_CLIENTS_MAX];
+    dafl_end_msg end[DAFL_CLIENTS_MAX];
     dafl_signature sig[DAFL_CLIENTS_MAX];
 } script;
 
@@ -62,17 +62,22 @@ static void put_digests(const script *s, dafl_writer *w, const dafl_members *u3)
 {
     for (size_t u = 0; u < u3->n; u++)
         if (dafl_members_has(u3, u))
-            dafl_put_fixed(w, s->dig[u].b, sizeof s->dig[u].b);
+            dafl_put_fixed(w, s->end[u].dig.b, sizeof s->end[u].dig.b);
 }
 
 static void put_survivors(const script *s, dafl_writer *w)
 {
     dafl_members u3 = survivors(s);
-    dafl_writer digests = {0};
+    dafl_writer digests = {0}, ends = {0};
 
     put_digests(s, &digests, &u3);
-    dafl_put_surv(w, &(dafl_surv){s->a, u3, dafl_writer_bytes(&digests)});
+    for (size_t u = 0; u < u3.n; u++)
+        if (dafl_members_has(&u3, u))
+            dafl_put_fixed(&ends, s->end[u].sig.b, sizeof s->end[u].sig.b);
+    dafl_put_surv(w, &(dafl_surv){s->a, u3, dafl_writer_bytes(&digests),
+                                  dafl_writer_bytes(&ends)});
     dafl_writer_drop(&digests);
+    dafl_writer_drop(&ends);
 }
 
 static void put_quorum(const script *s, dafl_writer *w,
@@ -211,7 +216,6 @@ static bool deviate(lab *l, lab_letter *m, void *ctx)
 {
     dafl_bytes body = m->envelope.body;
     script *s = ctx;
-    dafl_end_msg end;
 
     if (m->from == lab_server_index(l) && s->begun)
         return false;
@@ -228,8 +232,7 @@ static bool deviate(lab *l, lab_letter *m, void *ctx)
         assert_ok(dafl_get_cast(&s->a, body));
         break;
     case DAFL_MSG_END:
-        assert_ok(dafl_get_end_msg(&end, body));
-        s->dig[m->from] = end.dig;
+        assert_ok(dafl_get_end_msg(&s->end[m->from], body));
         break;
     case DAFL_MSG_SURV:
         return deviate_surv(l, s, m);

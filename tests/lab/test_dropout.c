@@ -150,7 +150,7 @@ static void put_surv_of(const lab *l, dafl_writer *w, const act *uploads,
                         const dafl_members *a, const dafl_members *u3)
 {
     dafl_surv surv = {.a = *a, .u3 = *u3};
-    dafl_writer digests = {0};
+    dafl_writer digests = {0}, ends = {0};
 
     for (uint16_t u = 0; u < u3->n; u++) {
         const lab_seen *m;
@@ -161,10 +161,13 @@ static void put_surv_of(const lab *l, dafl_writer *w, const act *uploads,
         assert_non_null(m);
         assert_ok(dafl_get_end_msg(&end, m->envelope.body));
         dafl_put_fixed(&digests, end.dig.b, sizeof end.dig.b);
+        dafl_put_fixed(&ends, end.sig.b, sizeof end.sig.b);
     }
     surv.digests = dafl_writer_bytes(&digests);
+    surv.ends = dafl_writer_bytes(&ends);
     dafl_put_surv(w, &surv);
     dafl_writer_drop(&digests);
+    dafl_writer_drop(&ends);
 }
 
 /* With the signatures of `most` clients at most. */

@@ -202,9 +202,10 @@ typedef enum {
     CHUNK_MOVED,    /* at an offset that leaves a gap */
     END_SHORTER,    /* says fewer bytes */
     END_LONGER,
-    END_OTHER,  /* of other bytes */
-    END_EARLY,  /* before the chunk; none later */
-    END_OF_TORN /* without the chunk, yet right for the others */
+    END_OTHER,    /* of other bytes */
+    END_UNSIGNED, /* or not by the client */
+    END_EARLY,    /* before the chunk; none later */
+    END_OF_TORN   /* without the chunk, yet right for the others */
 } tear;
 
 static struct {
@@ -242,13 +243,14 @@ static void post_as(lab *l, uint16_t from, dafl_msg_type type, uint32_t slot,
 }
 
 /* The END that belongs to these bytes. */
-static void put_end_of(dafl_writer *w, dafl_bytes bytes)
+static void put_end_of(const lab *l, dafl_writer *w, dafl_bytes bytes)
 {
     dafl_end_msg end = {.len = bytes.len};
     dafl_digest ctx2;
 
     dafl_context_cast(&ctx2, &torn.ctx, &torn.a);
     dafl_context_upload(&end.dig, &ctx2, torn.client, bytes);
+    lab_sign_end(l, torn.client, &ctx2, &end);
     dafl_put_end(w, &end);
 }
 
@@ -280,7 +282,7 @@ static bool tear_chunk(lab *l, lab_letter *m, const dafl_upload *chunk)
     case END_EARLY:
         /* In the chunk's place; a later upload starts anew. */
         m->envelope.type = DAFL_MSG_END;
-        put_end_of(&w, chunk->chunk);
+        put_end_of(l, &w, chunk->chunk);
         break;
     default:
         return true;
@@ -299,12 +301,17 @@ static bool tear_end(lab *l, lab_letter *m, const dafl_end_msg *sent)
         end.len -= 1 + lab_random(l, end.len - 1);
     else if (torn.tear == END_LONGER)
         end.len += 1 + lab_random(l, 100);
-    else if (torn.tear == END_OTHER)
+    else if (torn.tear == END_UNSIGNED)
+        end.sig.b[lab_random(l, 64)] ^= (uint8_t)(1u << lab_random(l, 8));
+    else if (torn.tear == END_OTHER) {
+        dafl_digest ctx2;
+        dafl_context_cast(&ctx2, &torn.ctx, &torn.a);
         end.dig.b[lab_random(l, 32)] ^= (uint8_t)(1u << lab_random(l, 8));
-    else if (torn.tear == END_EARLY)
+        lab_sign_end(l, torn.client, &ctx2, &end);
+    } else if (torn.tear == END_EARLY)
         return false;
     if (torn.tear == END_OF_TORN)
-        put_end_of(&w, dafl_writer_bytes(&torn.rest));
+        put_end_of(l, &w, dafl_writer_bytes(&torn.rest));
     else
         dafl_put_end(&w, &end);
     lab_letter_reseal(l, m, dafl_writer_bytes(&w));
@@ -422,6 +429,7 @@ static const struct {
     {CHUNK_MOVED, DAFL_E_FORMAT}, {END_SHORTER, DAFL_E_FORMAT},
     {END_LONGER, DAFL_E_FORMAT},  {END_OTHER, DAFL_E_FORGED},
     {END_EARLY, DAFL_E_FORMAT},   {END_OF_TORN, DAFL_E_FORMAT},
+    {END_UNSIGNED, DAFL_E_AUTH},
 };
 
 /* I3. However often it is tried, until the server has waited long enough. */
@@ -512,7 +520,7 @@ static void answer_again(lab *l, dafl_bytes end)
 
     if (twice.again == OTHER_UPLOAD)
         twice.upload.ptr[lab_random(l, twice.upload.len)] ^= 1;
-    put_end_of(&second, dafl_writer_bytes(&twice.upload));
+    put_end_of(l, &second, dafl_writer_bytes(&twice.upload));
     dafl_put_upload(&w, &(dafl_upload){0, dafl_writer_bytes(&twice.upload)});
     if (twice.again != SAME_END)
         post_as(l, 0, DAFL_MSG_UPLOAD, 1, ++twice.seq, dafl_writer_bytes(&w),

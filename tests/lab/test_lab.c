@@ -227,6 +227,7 @@ static bool spoil_upload(lab *l, lab_letter *m, void *ctx)
         dafl_context_cast(&ctx2, &spoil.ctx, &spoil.a);
         dafl_context_upload(&end.dig, &ctx2, 2,
                             dafl_writer_bytes(&spoil.bytes));
+        lab_sign_end(l, 2, &ctx2, &end);
         dafl_put_end(&w, &end);
     }
     if (w.len > 0)

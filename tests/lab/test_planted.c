@@ -501,7 +501,7 @@ static bool cut(lab_letter *m)
         lab_slot_question(run.l, m->envelope.slot) != run.question)
         return true;
     dafl_members_remove(&u3, cut_out);
-    liar_put_surv(&run.a, &w, &run.all, &u3);
+    liar_put_surv(&run.a, &w, &run.all, &run.all, &u3);
     lab_letter_reseal(run.l, m, dafl_writer_bytes(&w));
     dafl_writer_drop(&w);
     return true;

@@ -126,6 +126,7 @@ static void begin(walk *w, uint16_t *cells)
     while (dafl_members_count(&w->colluders) < colluders)
         dafl_members_add(&w->colluders, walk_client(w));
     liar_init(&w->liar, w->lab);
+    w->liar.colluders = w->colluders;
     w->leak = leak_new(w->lab, &w->colluders, walk_below(w, 2) == 0);
     w->left = (uint32_t)walk_between(w, 2, 16);
     w->spacing = 1200 / w->left;

@@ -158,6 +158,7 @@ static void replace(walk *w, lab_letter *m)
 {
     const walk_lie *lie = &w->lie;
     dafl_members own = cell_of(w, m->to);
+    dafl_members to = lab_members(w->lab, (uint64_t)1 << m->to);
     dafl_writer body = {0};
 
     if (lie->start == DAFL_MSG_MODEL) {
@@ -169,7 +170,7 @@ static void replace(walk *w, lab_letter *m)
     else if (lie->start == DAFL_MSG_CAST)
         dafl_put_cast(&body, &lie->a);
     else
-        liar_put_surv(&w->liar, &body, &lie->a, &lie->u3);
+        liar_put_surv(&w->liar, &body, &to, &lie->a, &lie->u3);
     lab_letter_reseal(w->lab, m, dafl_writer_bytes(&body));
     dafl_writer_drop(&body);
 }

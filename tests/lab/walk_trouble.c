@@ -74,9 +74,11 @@ static void change_chunk(walk *w, lab_letter *m)
 static void change_end(walk *w, lab_letter *m)
 {
     dafl_writer body = {0};
+    dafl_digest ctx2;
     dafl_end_msg end;
 
-    if (dafl_get_end_msg(&end, m->envelope.body) != DAFL_OK)
+    if (dafl_get_end_msg(&end, m->envelope.body) != DAFL_OK ||
+        !context_of(w, m->from, m->envelope.slot, &ctx2))
         return;
     if (w->upload == POISON) {
         *(uint32_t *)lab_list_add(&w->poisoned, sizeof(uint32_t)) =
@@ -85,6 +87,7 @@ static void change_end(walk *w, lab_letter *m)
     }
     if (w->upload == OTHER_END)
         end.dig.b[walk_below(w, 32)] ^= (uint8_t)walk_between(w, 1, 255);
+    lab_sign_end(w->lab, m->from, &ctx2, &end);
     dafl_put_end(&body, &end);
     lab_letter_reseal(w->lab, m, dafl_writer_bytes(&body));
     dafl_writer_drop(&body);

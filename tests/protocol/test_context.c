@@ -69,7 +69,7 @@ static void slot_digests_equal_the_independent_model(void **state)
         {2, 3, 513, 7, {NULL, 0}},
     };
     dafl_digest setup = digest(known_setup), zero = {{0}}, model = {{0}};
-    dafl_digest ctx, ctx2, digests[3], pieces, stmt;
+    dafl_digest ctx, ctx2, digests[3], pieces, end, stmt;
     dafl_members cast = members_of(12, a, sizeof a);
     dafl_members alive = members_of(12, u3, sizeof u3);
     dafl_hash h;
@@ -90,6 +90,8 @@ static void slot_digests_equal_the_independent_model(void **state)
         dafl_hash_piece(&h, upload + i, 4);
     dafl_hash_end(&h, &pieces);
     assert_true(dafl_digest_equal(&pieces, &digests[0]));
+    dafl_context_end(&end, &ctx2, 9, &digests[0]);
+    assert_known(&end, known_end);
     digests[1] = digest(given_dig_10);
     digests[2] = digest(given_dig_11);
     dafl_context_statement(&stmt, &ctx2, &alive,

@@ -101,11 +101,11 @@ static void raw_body(dafl_writer *w, unsigned type)
         raw(w, 8 + 1 + len);
         break;
     case DAFL_MSG_END:
-        raw(w, 8 + 32);
+        raw(w, 8 + 32 + 64);
         break;
     case DAFL_MSG_SURV:
         (void)raw_members(w, n);
-        raw(w, 32 * raw_members(w, n));
+        raw(w, (32 + 64) * raw_members(w, n));
         break;
     case DAFL_MSG_SIGN:
         raw(w, 64);

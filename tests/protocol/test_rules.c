@@ -16,6 +16,22 @@ static dafl_members u1;
 static const dafl_policy policy = {
     .n_min = K, .m = 8, .g = CELL, .c = 2, .a = 4};
 static dafl_slot_view view;
+static const dafl_digest ctx2 = {{2}};
+
+/* What everyone has uploaded, and said of it. */
+static dafl_digest digs[K];
+static dafl_signature ends[K];
+
+static dafl_signature end_of(size_t signer, const dafl_digest *cast_in,
+                             uint16_t u, const dafl_digest *dig)
+{
+    dafl_signature sig;
+    dafl_digest end;
+
+    dafl_context_end(&end, cast_in, u, dig);
+    dafl_sign(&sig, &end, &ids[signer]);
+    return sig;
+}
 
 static int make_parties(void **state)
 {
@@ -34,8 +50,11 @@ static int make_parties(void **state)
         p[i].id = id.public;
         p[i].role = i < K ? DAFL_ROLE_CLIENT : DAFL_ROLE_SERVER;
         p[i].cell = (uint16_t)(i < K ? i / CELL : DAFL_NO_CELL);
-        if (i < K)
-            ids[i] = id;
+        if (i == K)
+            break;
+        ids[i] = id;
+        digs[i].b[0] = (uint8_t)(i + 1);
+        ends[i] = end_of(i, &ctx2, (uint16_t)i, &digs[i]);
     }
     assert_ok(dafl_roster_make(&roster, p, K + 1, NULL));
     assert_int_equal(dafl_policy_check(&policy, &roster, NULL), 0);
@@ -89,44 +108,69 @@ static void a_client_outside_the_setup_is_not_cast(void **state)
     assert_int_equal(dafl_rule_cast(&v, &part), 0);
 }
 
+typedef struct {
+    uint8_t digests[K * DAFL_HASH_BYTES], ends[K * DAFL_SIGNATURE_BYTES];
+} lists;
+
+/* SURV with what the survivors have said. */
+static dafl_surv survey(lists *to, const dafl_members *a,
+                        const dafl_members *u3)
+{
+    size_t n = 0;
+
+    for (size_t u = 0; u < K; u++)
+        if (dafl_members_has(u3, u)) {
+            memcpy(to->digests + n * DAFL_HASH_BYTES, digs[u].b,
+                   DAFL_HASH_BYTES);
+            memcpy(to->ends + n++ * DAFL_SIGNATURE_BYTES, ends[u].b,
+                   DAFL_SIGNATURE_BYTES);
+        }
+    return (dafl_surv){*a,
+                       *u3,
+                       {to->digests, n * DAFL_HASH_BYTES},
+                       {to->ends, n * DAFL_SIGNATURE_BYTES}};
+}
+
 static void an_increment_is_over_its_own_cohort_only(void **state)
 {
     dafl_members base = members_of(0xff), all = members_of(0xfff);
     dafl_slot_view v = view;
-    dafl_surv surv = {.a = all, .u3 = base};
-    uint8_t digests[K * DAFL_HASH_BYTES] = {0};
+    lists told;
+    dafl_surv surv = survey(&told, &all, &base);
 
     (void)state;
-    surv.digests = (dafl_bytes){digests, sizeof digests};
     v.increment_over = &base;
     assert_int_equal(dafl_rule_cast(&v, &base), 0);
     assert_int_equal(dafl_rule_cast(&v, &all), DAFL_E_COHORT);
     /* and it loses nobody on the way */
     v.increment_over = &all;
-    assert_int_equal(dafl_rule_surv(&v, &surv, &all, K, NULL), DAFL_E_COHORT);
+    assert_int_equal(dafl_rule_surv(&v, &surv, &all, &ctx2, K, NULL),
+                     DAFL_E_COHORT);
     v.increment_over = NULL;
-    assert_int_equal(dafl_rule_surv(&v, &surv, &all, K, NULL), 0);
+    assert_int_equal(dafl_rule_surv(&v, &surv, &all, &ctx2, K, NULL), 0);
 }
 
 static void survivors_are_large_unions_of_cells_of_the_cast(void **state)
 {
     dafl_members cast = members_of(0xfff), part = members_of(0x0ff);
-    uint8_t digests[K * DAFL_HASH_BYTES] = {0};
+    lists told;
 
     (void)state;
     for (unsigned bits = 0; bits < 1u << K; bits++) {
-        dafl_surv s = {cast, members_of(bits), {digests, sizeof digests}};
+        dafl_members u3 = members_of(bits);
+        dafl_surv s = survey(&told, &cast, &u3);
         dafl_fault want = !whole(bits) ? DAFL_E_CELL_SPLIT
                           : dafl_members_count(&s.u3) < policy.m ? DAFL_E_COHORT
                                                                  : 0;
-        assert_int_equal(dafl_rule_surv(&view, &s, &cast, K, NULL), want);
+        assert_int_equal(dafl_rule_surv(&view, &s, &cast, &ctx2, K, NULL),
+                         want);
     }
     {
-        dafl_surv more = {part, cast, {digests, sizeof digests}};
-        dafl_surv other = {cast, part, {digests, sizeof digests}};
-        assert_int_equal(dafl_rule_surv(&view, &more, &part, K, NULL),
+        dafl_surv more = survey(&told, &part, &cast);
+        assert_int_equal(dafl_rule_surv(&view, &more, &part, &ctx2, K, NULL),
                          DAFL_E_COHORT);
-        assert_int_equal(dafl_rule_surv(&view, &other, &part, K, NULL),
+        more = survey(&told, &cast, &part);
+        assert_int_equal(dafl_rule_surv(&view, &more, &part, &ctx2, K, NULL),
                          DAFL_E_COHORT);
     }
 }
@@ -134,19 +178,53 @@ static void survivors_are_large_unions_of_cells_of_the_cast(void **state)
 static void nobody_is_a_survivor_without_its_own_digest(void **state)
 {
     dafl_members cast = members_of(0xfff), later = members_of(0xff0);
-    dafl_digest own = {{7}}, other = {{8}};
-    uint8_t digests[K * DAFL_HASH_BYTES] = {0};
-    dafl_surv s = {cast, later, {digests, 8 * DAFL_HASH_BYTES}};
+    const dafl_digest *own = &digs[6], *other = &digs[7];
+    lists told;
+    dafl_surv s = survey(&told, &cast, &later);
 
     (void)state;
-    memcpy(digests + 2 * DAFL_HASH_BYTES, own.b, sizeof own.b); /* client 6 */
-    assert_int_equal(dafl_rule_surv(&view, &s, &cast, 6, &own), 0);
-    assert_int_equal(dafl_rule_surv(&view, &s, &cast, 6, &other),
+    assert_int_equal(dafl_rule_surv(&view, &s, &cast, &ctx2, 6, own), 0);
+    assert_int_equal(dafl_rule_surv(&view, &s, &cast, &ctx2, 6, other),
                      DAFL_E_FORGED);
-    assert_int_equal(dafl_rule_surv(&view, &s, &cast, 6, NULL), DAFL_E_FORGED);
-    assert_int_equal(dafl_rule_surv(&view, &s, &cast, 7, &own), DAFL_E_FORGED);
+    assert_int_equal(dafl_rule_surv(&view, &s, &cast, &ctx2, 6, NULL),
+                     DAFL_E_FORGED);
+    assert_int_equal(dafl_rule_surv(&view, &s, &cast, &ctx2, 7, own),
+                     DAFL_E_FORGED);
     /* one that was left out has nothing to compare */
-    assert_int_equal(dafl_rule_surv(&view, &s, &cast, 1, &own), 0);
+    assert_int_equal(dafl_rule_surv(&view, &s, &cast, &ctx2, 1, own), 0);
+}
+
+/* Each of the survivors in turn has said something else, or somebody else has
+ * said it. */
+static void survivors_have_signed_for_the_same_cast(void **state)
+{
+    dafl_members cast = members_of(0xfff), later = members_of(0xff0);
+    const dafl_digest apart = {{3}};
+    lists told;
+    dafl_surv s = survey(&told, &cast, &later);
+
+    (void)state;
+    assert_int_equal(dafl_rule_surv(&view, &s, &cast, &apart, 1, NULL),
+                     DAFL_E_FORGED);
+    for (uint16_t u = 4; u < K; u++) {
+        const dafl_signature wrong[] = {
+            end_of(u, &apart, u, &digs[u]),
+            end_of(u, &ctx2, u, &digs[0]),
+            end_of(u, &ctx2, 0, &digs[u]),
+            end_of(0, &ctx2, u, &digs[u]),
+            {{0}},
+        };
+        uint8_t *at = told.ends + (u - 4u) * sizeof wrong[0];
+        for (size_t i = 0; i < COUNT(wrong); i++) {
+            memcpy(at, wrong[i].b, sizeof wrong[i].b);
+            for (size_t self = 0; self <= K; self += 6)
+                assert_int_equal(dafl_rule_surv(&view, &s, &cast, &ctx2, self,
+                                                self < K ? &digs[self] : NULL),
+                                 DAFL_E_FORGED);
+        }
+        memcpy(at, ends[u].b, sizeof ends[u].b);
+    }
+    assert_int_equal(dafl_rule_surv(&view, &s, &cast, &ctx2, 6, &digs[6]), 0);
 }
 
 /* A confirmation by the signers of `bits`, all on `stmt`. */
@@ -320,6 +398,7 @@ int main(void)
         cmocka_unit_test(an_increment_is_over_its_own_cohort_only),
         cmocka_unit_test(survivors_are_large_unions_of_cells_of_the_cast),
         cmocka_unit_test(nobody_is_a_survivor_without_its_own_digest),
+        cmocka_unit_test(survivors_have_signed_for_the_same_cast),
         cmocka_unit_test(a_quorum_has_t_others_for_everyone),
         cmocka_unit_test(forged_confirmations_are_refused),
         cmocka_unit_test(of_two_views_of_250_clients_one_is_confirmed_at_most),

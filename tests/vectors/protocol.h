@@ -69,6 +69,8 @@ static const char known_ctx2[] =
      "ad19971290722d6bd74ee7385b99f62fcffe28ada0ac5aa72bc85ccad3873271";
 static const char known_dig[] =
      "9f92760e59053449d9e0017d4da942accafb93526a2c82fd9d875769abff3ed0";
+static const char known_end[] =
+     "d9ca27ce03a34178718779317952c74a78527069d12d5509b1e55672f6cdbda8";
 static const char known_stmt[] =
      "b37813174a3f48fff80db7c01c7c7a256a2ddb41f70589b90eae7fd96d5f5aa8";
 static const char known_envelope[] =
