@@ -184,6 +184,62 @@ static bool two_views(bool stopped)
     return won > 0;
 }
 
+/* Some cells are told that each of them alone was cast, the others that
+ * everybody was. If the others sign for everybody and give every b away, it is
+ * the sums over those cells that open, and not the one that was confirmed. */
+static bool play_apart(bool stopped, uint16_t cell_size, uint16_t cells,
+                       uint16_t c)
+{
+    lab_scenario scenario = lab_scenario_for(12, cell_size, random_u64());
+    dafl_members colluders = dafl_members_none(12), all, rest, honest;
+    script *s;
+    bool won;
+
+    lab_scenario_collude(&scenario, c);
+    while (dafl_members_count(&colluders) < c)
+        dafl_members_add(&colluders, random_size(0, 11));
+    s = script_new(&scenario, &colluders, 1, DAFL_MSG_MODEL);
+    all = lab_everybody(s->lab);
+    script_model(s, 1);
+    script_tell(s, &all, &all);
+    for (uint16_t u = 0; u < cells * cell_size; u++)
+        s->clients[u].a = s->clients[u].u3 = dafl_roster_cell(
+            lab_roster(s->lab), lab_roster(s->lab)->parties[u].cell);
+    rest = lab_members(s->lab, ((uint64_t)1 << cells * cell_size) - 1);
+    rest = dafl_members_minus(&all, &rest);
+    honest = dafl_members_minus(&rest, &colluders);
+    script_cast(s);
+    script_survey(s);
+    assert_int_equal(leak_dim(s->leak, 1), 0);
+    script_confirm(s);
+    won = leak_dim(s->leak, 1) == cells && !leak_is_sum(s->leak, 1, &all);
+    assert_int_equal(reveals_in(s, &honest),
+                     stopped ? 0 : dafl_members_count(&honest));
+    if (stopped) {
+        assert_int_equal(script_refusals(s, DAFL_E_FORGED),
+                         dafl_members_count(&honest));
+        assert_int_equal(leak_dim(s->leak, 1), 0);
+        script_goes_on(s);
+    }
+    script_free(&s);
+    return won;
+}
+
+static bool cast_apart(bool stopped)
+{
+    static const struct {
+        uint16_t cell_size, cells, c;
+    } sizes[] = {{3, 1, 0}, {3, 1, 1}, {2, 1, 0}, {2, 2, 0}, {4, 1, 2}};
+    size_t won = 0;
+
+    check_seed();
+    for (size_t i = 0; i < COUNT(sizes); i++)
+        won +=
+            play_apart(stopped, sizes[i].cell_size, sizes[i].cells, sizes[i].c);
+    assert_int_equal(won, stopped ? 0 : COUNT(sizes));
+    return won > 0;
+}
+
 /* ---- S9: a quorum that is none ---- */
 
 typedef enum {
@@ -518,6 +574,7 @@ static bool older_slot(bool stopped)
 const lab_attack attacks_quorum[] = {
     {"S1 both_lists_two_messages", DAFL_WEAK_STATEMENT, statement_after_reveal},
     {"S2 two_views", DAFL_WEAK_QUORUM, two_views},
+    {"S2 cast_apart", DAFL_WEAK_AGREED, cast_apart},
     {"S9 quorum_forgery", DAFL_WEAK_QUORUM, quorum_forgery},
     {"S10 one_statement_before_conf", DAFL_WEAK_STATEMENT,
      statement_before_conf},

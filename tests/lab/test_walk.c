@@ -40,7 +40,7 @@ static const struct {
 typedef struct {
     size_t walks, done, deep, broken;
     size_t ops[WALK_OPS], faults[DAFL_FAULT_COUNT];
-    size_t slots, opened, torn, refused, split, aside;
+    size_t slots, opened, torn, refused, split;
 } tally;
 
 static void count(tally *t, const walk_report *r)
@@ -58,7 +58,6 @@ static void count(tally *t, const walk_report *r)
     t->torn += r->torn;
     t->refused += r->refused;
     t->split += r->split;
-    t->aside += r->aside;
 }
 
 static void say(const tally *t)
@@ -70,8 +69,8 @@ static void say(const tally *t)
             print_message(" %zu %s;", t->faults[i],
                           dafl_fault_name((dafl_fault)i));
     print_message(" %zu slots: %zu opened, %zu confirmed in vain, %zu refused, "
-                  "%zu cast in two ways (%zu gave another sum);",
-                  t->slots, t->opened, t->torn, t->refused, t->split, t->aside);
+                  "%zu cast in two ways;",
+                  t->slots, t->opened, t->torn, t->refused, t->split);
     for (size_t i = 0; i < WALK_OPS; i++)
         print_message(" %zu %s%s", t->ops[i], walk_op_name((walk_op)i),
                       i + 1 < WALK_OPS ? "," : "\n");
@@ -131,7 +130,7 @@ static const struct {
 } checks[] = {
     CHECK(CELLS),      CHECK(COHORT),    CHECK(TIES),   CHECK(QUORUM),
     CHECK(STATEMENT),  CHECK(SLOT),      CHECK(RESEND), CHECK(WIPE),
-    CHECK(COMMITMENT), CHECK(FIRST_END), CHECK(END),
+    CHECK(COMMITMENT), CHECK(FIRST_END), CHECK(END),    CHECK(AGREED),
 };
 
 static void without_a_check_walks_fail(void **state)

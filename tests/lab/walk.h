@@ -48,7 +48,6 @@ typedef struct {
     uint32_t ops[WALK_OPS]; /* that were carried out */
     uint32_t slots, opened, torn, refused; /* torn: confirmed, without a sum */
     uint32_t split; /* of these slots: clients uploaded for different casts */
-    uint32_t aside; /* .. and that gave a sum other than the confirmed one */
     bool deep;      /* summed for DeepAFL, not for vectors */
     lab_outcome outcome;
     dafl_fault fault; /* that ended the run */

@@ -148,10 +148,8 @@ static void check_statement(walk *w, const fate *f, uint32_t slot)
         check_ties(w, f, slot);
 }
 
-/* C2. A server that tells cells of different casts may get, of the same slot,
- * a sum over those who were told the same as nobody else instead: of whole
- * cells, too, but not the one that was confirmed. */
-static void check_leak(walk *w, const fate *f, uint32_t slot, bool over)
+/* C2. */
+static void check_leak(walk *w, const fate *f, uint32_t slot)
 {
     size_t dim = leak_dim(w->leak, slot);
     bool sum = f->confirmed && dim == 1 && leak_is_sum(w->leak, slot, &f->u3);
@@ -162,7 +160,7 @@ static void check_leak(walk *w, const fate *f, uint32_t slot, bool over)
     else if (!f->confirmed && dim > 0)
         walk_broken(w, "C2: slot %u gives %zu sums without a statement",
                     (unsigned)slot, dim);
-    else if (dim > 0 && !sum && !f->split)
+    else if (dim > 0 && !sum)
         walk_broken(w, "C2: slot %u gives %zu sums, not its own",
                     (unsigned)slot, dim);
     else if (f->opened && !sum)
@@ -170,8 +168,6 @@ static void check_leak(walk *w, const fate *f, uint32_t slot, bool over)
                     (unsigned)slot, dim);
     else if (!w->report->deep && !leak_is_real(w->leak, slot))
         walk_broken(w, "C2: the numbers of slot %u are others", (unsigned)slot);
-    if (over)
-        w->report->aside += dim > 0 && !sum;
 }
 
 static void check_slot(walk *w, uint32_t slot, bool over)
@@ -186,7 +182,7 @@ static void check_slot(walk *w, uint32_t slot, bool over)
                     (unsigned)slot);
     if (f.invalid && !walk_is_poisoned(w, slot))
         walk_broken(w, "I1: the sum of slot %u is wrong", (unsigned)slot);
-    check_leak(w, &f, slot, over);
+    check_leak(w, &f, slot);
     if (!over)
         return;
     w->report->slots++;
