@@ -20,7 +20,7 @@ void walk_lie_plan(walk *w, bool replay)
     if (replay) { /* the slot is opened again */
         lie->start = DAFL_MSG_MODEL;
         lie->after = true;
-    } else if (walk_below(w, 8) == 0) {
+    } else if (walk_below(w, 4) == 0) {
         lie->start = DAFL_MSG_CAST;
         lie->apart = true;
         lie->after = lie->shuts = false;
