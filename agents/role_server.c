@@ -131,9 +131,10 @@ static dafl_err one_event(hub *h, uint64_t until, dafl_why *why)
         watch_say(w, "up", "%s is connected", name_of(h, e.peer));
         break;
     case LINK_LOST:
-        watch_say(w, "lost", "%s is gone: %s", name_of(h, e.peer),
-                  link_reason_name(e.reason));
-        if (over(h) && e.peer < h->left.n)
+        if (!over(h))
+            watch_say(w, "lost", "%s is gone: %s", name_of(h, e.peer),
+                      link_reason_name(e.reason));
+        else if (e.peer < h->left.n)
             dafl_members_add(&h->left, e.peer);
         return work(h, dafl_server_lost(h->machine, e.peer, desk_now()), why);
     case LINK_REFUSED:

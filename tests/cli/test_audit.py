@@ -134,7 +134,7 @@ def refused():
             ("nothing", [], "usage"),
             ("no log", ["verify", *files], "usage"),
             ("another word", ["falsify", *files, logs[0]], "falsify"),
-            ("no roster", ["verify", "--config", run / "config", logs[0]], "--roster"),
+            ("no run file", ["verify", "--config", run / "config", logs[0]], "config"),
             ("no config", ["verify", "--roster", run / "roster", logs[0]], "--config"),
             ("unknown option", ["verify", *files, "--loud", logs[0]], "loud"),
             ("no such log", ["verify", *files, tmp / "none.log"], "none.log"),
