@@ -93,6 +93,9 @@ def clock_back():
         print("SKIPPED: the clock set back needs libfaketime")
         return
     back = ["env", f"LD_PRELOAD={found[0]}", "FAKETIME=-3600s", "FAKETIME_DONT_FAKE_MONOTONIC=1"]
+    if subprocess.run([*back, agent, "--version"], capture_output=True).returncode != 0:
+        print("SKIPPED: the clock set back: libfaketime and this build (a sanitizer's) do not go together")
+        return
     with federation() as f:
         f.start_all()
         check(follow(f, "server", "cast", 0), "clock: no cast")
