@@ -124,6 +124,14 @@ void dafl_put_fixed(dafl_writer *w, const void *bytes, size_t len)
     w->len += len;
 }
 
+uint8_t *dafl_put_room(dafl_writer *w, size_t len)
+{
+    if (!make_room(w, len))
+        return NULL;
+    w->len += len;
+    return w->ptr + (w->len - len);
+}
+
 static void put_integer(dafl_writer *w, uint64_t v, size_t n)
 {
     uint8_t le[8];

@@ -48,6 +48,9 @@ void dafl_put_u16(dafl_writer *w, uint16_t v);
 void dafl_put_u32(dafl_writer *w, uint32_t v);
 void dafl_put_u64(dafl_writer *w, uint64_t v);
 void dafl_put_fixed(dafl_writer *w, const void *bytes, size_t len);
+/* Put `len` bytes that the caller fills in before he puts more; NULL when
+ * memory is short. */
+uint8_t *dafl_put_room(dafl_writer *w, size_t len);
 /* DAFL_ERR_NOMEM when something is missing. */
 DAFL_CHECK dafl_err dafl_writer_done(const dafl_writer *w);
 dafl_bytes dafl_writer_bytes(const dafl_writer *w);
