@@ -26,7 +26,8 @@
 #include "lib/err.h"
 #include "lib/pool.h"
 
-#define DAFL_HE_N 4096 /* numbers in one ciphertext */
+#define DAFL_HE_N 4096   /* numbers in one ciphertext */
+#define DAFL_HE_W_MAX 56 /* bits of a number */
 
 /* Whether this build has it. If not, dafl_he_new says what to install. */
 bool dafl_he_built(void);

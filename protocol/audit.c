@@ -23,6 +23,7 @@ const dafl_field dafl_audit_fields[DAFL_EVENTS][DAFL_FIELDS_MAX] = {
                           {"u1", DAFL_FIELD_SET, 0}},
     [DAFL_EVENT_MODEL] = {{"chosen", DAFL_FIELD_SET, 0},
                           {"h_setup", DAFL_FIELD_HASH, 13},
+                          {"he", DAFL_FIELD_HASH, 45},
                           {"len", DAFL_FIELD_U64, 4},
                           {"model", DAFL_FIELD_DIGEST, 0}, PEER,
                           {"question", DAFL_FIELD_NUMBER, 0},
@@ -55,6 +56,9 @@ const dafl_field dafl_audit_fields[DAFL_EVENTS][DAFL_FIELDS_MAX] = {
     [DAFL_EVENT_PEER_HEAD] = {{"boot", DAFL_FIELD_U32, 4},
                               {"head", DAFL_FIELD_DIGEST, 0},
                               {"message", DAFL_FIELD_U32, 0}, PEER},
+    [DAFL_EVENT_KEY] = {{"he", DAFL_FIELD_DIGEST, 0}, PEER},
+    [DAFL_EVENT_OPEN] = {PEER, {"sealed", DAFL_FIELD_DIGEST, 0},
+                         {"u3", DAFL_FIELD_SET, 0}},
 };
 #undef PEER
 /* clang-format on */

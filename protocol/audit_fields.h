@@ -34,7 +34,7 @@ typedef struct {
     uint8_t at;
 } dafl_field;
 
-#define DAFL_FIELDS_MAX 9
+#define DAFL_FIELDS_MAX 10
 
 extern const dafl_field dafl_audit_fields[DAFL_EVENTS][DAFL_FIELDS_MAX];
 

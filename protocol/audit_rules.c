@@ -23,7 +23,7 @@ typedef struct {
     /* the newest slot */
     uint32_t slot;
     bool reopens; /* the party has restarted: the slot may be told again */
-    bool asked, cast, stated, confirmed;
+    bool asked, cast, stated, confirmed, opened;
     dafl_audit_statement now; /* its parts, as far as they are told */
     dafl_digest ctx, ctx2;
     /* what cannot be done otherwise in this slot any more */
@@ -37,7 +37,7 @@ typedef struct {
     dafl_audit_checker *k;
     size_t log;
     uint16_t party;
-    bool client;
+    bool client, server; /* or neither: the key holder */
     const dafl_audit_line *line;
     const dafl_event *e;
     uint64_t seq;
@@ -83,7 +83,7 @@ static void on_start(walk *w)
     for (size_t i = 0; i < w->n_runs; i++) {
         history *h = &w->runs[i];
         h->reopens = true;
-        h->asked = h->cast = h->stated = h->confirmed = false;
+        h->asked = h->cast = h->stated = h->confirmed = h->opened = false;
     }
 }
 
@@ -154,12 +154,12 @@ static void on_setup(walk *w)
 
 /* ---- a slot ---- */
 
-/* A client was told what the server says it told. */
+/* A party was told what the server says it told. */
 static void agree(walk *w, bool server_has, const dafl_digest *server,
                   const dafl_digest *own)
 {
     must(w,
-         !w->k->server || !w->client ||
+         !w->k->server || w->server ||
              (server_has && dafl_digest_equal(server, own)),
          DAFL_AUDIT_SPLIT, "the server's log says that it told otherwise");
 }
@@ -184,17 +184,18 @@ static bool open_slot(walk *w)
     h->slot = slot;
     h->reopens = false;
     h->asked = true;
-    h->cast = h->stated = h->confirmed = false;
+    h->cast = h->stated = h->confirmed = h->opened = false;
     return right;
 }
 
 static void on_model(walk *w)
 {
-    static const dafl_digest no_encryption;
+    bool encrypted = w->k->config->mode == DAFL_MODE_SEAL;
     dafl_reader r = dafl_read(w->line->more);
     history *h = w->h;
     dafl_audit_statement *now = &h->now;
     dafl_audit_slot *slot;
+    dafl_digest he;
     uint32_t rank = 0;
     bool right;
 
@@ -209,23 +210,26 @@ static void on_model(walk *w)
     if (dafl_get_u32(&r, &rank) != DAFL_OK ||
         dafl_get_u64(&r, &now->len) != DAFL_OK ||
         dafl_get_u8(&r, &now->w) != DAFL_OK ||
-        dafl_get_fixed(&r, now->h_setup.b, sizeof now->h_setup.b) != DAFL_OK)
+        dafl_get_fixed(&r, now->h_setup.b, sizeof now->h_setup.b) != DAFL_OK ||
+        dafl_get_fixed(&r, he.b, sizeof he.b) != DAFL_OK)
         return;
+    must(w, encrypted != sodium_is_zero(he.b, sizeof he.b), DAFL_AUDIT_DIGEST,
+         "an encryption key where there is none, or none");
     must(w,
          dafl_digest_equal(&now->h_setup, &h->h_setup) &&
              now->w == w->k->config->contract.w,
          DAFL_AUDIT_DIGEST, "another setup or ring than the one that stands");
     dafl_context_slot(&h->ctx, &now->h_setup, now->slot, now->question,
-                      &now->model, now->len, now->w, &no_encryption);
+                      &now->model, now->len, now->w, &he);
     slot = entry(w, right);
     if (slot == NULL)
         return;
     agree(w, slot->asked, &slot->ctx, &h->ctx);
-    if (!w->client) {
+    if (w->server) {
         slot->asked = true;
         slot->ctx = h->ctx;
     }
-    if (!w->client || !slot->asked)
+    if (w->server || !slot->asked)
         slot->question = now->question;
 }
 
@@ -272,7 +276,7 @@ static void on_cast(walk *w)
     if (slot == NULL)
         return;
     agree(w, slot->cast, &slot->ctx2, &h->ctx2);
-    if (!w->client) {
+    if (w->server) {
         slot->cast = true;
         slot->ctx2 = h->ctx2;
     }
@@ -313,14 +317,17 @@ static const uint8_t *stated(const history *h, size_t client)
            dafl_members_rank(&h->now.u3, client) * DAFL_HASH_BYTES;
 }
 
-/* A client knows its own upload, the server everybody's. */
+/* A client knows its own upload, the server everybody's, the key holder none.
+ */
 static bool uploads_are_right(const walk *w)
 {
     const history *h = w->h;
+    bool holder = !w->client && !w->server;
 
     for (uint16_t u = 0; u < h->now.u3.n; u++) {
         const dafl_digest *dig = &h->dig;
-        if (!dafl_members_has(&h->now.u3, u) || (w->client && u != w->party))
+        if (!dafl_members_has(&h->now.u3, u) || holder ||
+            (w->client && u != w->party))
             continue;
         if (!(w->client ? h->has_dig : dafl_members_has(&h->uploaded, u)))
             return false;
@@ -332,7 +339,7 @@ static bool uploads_are_right(const walk *w)
     return true;
 }
 
-/* SURV of the server, SIGN of a client. */
+/* SURV of the server and the key holder, SIGN of a client. */
 static void on_statement(walk *w)
 {
     dafl_reader r = dafl_read(w->line->more);
@@ -419,7 +426,7 @@ static void on_conf(walk *w)
     must(w, hold && is_quorum(h, &w->e->set), DAFL_AUDIT_QUORUM,
          "too few signatures, or some that do not hold");
     slot = entry(w, false);
-    if (slot == NULL || (w->client && w->k->server))
+    if (slot == NULL || (!w->server && w->k->server))
         return;
     slot->confirmed = true;
     slot->cohort = h->now.u3;
@@ -437,6 +444,20 @@ static void on_reveal(walk *w)
          "shares of others than the statement says");
 }
 
+/* The server asks for it, the key holder does it. */
+static void on_open(walk *w)
+{
+    history *h = w->h;
+
+    if (!must(w, h->confirmed && w->e->slot == h->slot, DAFL_AUDIT_EARLY_REVEAL,
+              "a sum was opened before a quorum"))
+        return;
+    must(w, dafl_members_equal(&w->e->set, &h->now.u3), DAFL_AUDIT_ORDER,
+         "a sum of others than the statement says");
+    must(w, !h->opened, DAFL_AUDIT_SLOT_REUSED, "a second opening in the slot");
+    h->opened = true;
+}
+
 static void on_result(walk *w)
 {
     dafl_audit_slot *slot = entry(w, false);
@@ -444,7 +465,7 @@ static void on_result(walk *w)
 
     if (w->e->slot == 0)
         return; /* the run is over, whatever its last slot gave */
-    if (!w->client)
+    if (w->server)
         must(w,
              w->e->fault != DAFL_FAULT_NONE ||
                  (h->confirmed && w->e->slot == h->slot &&
@@ -481,6 +502,7 @@ static handler *const handlers[DAFL_EVENTS] = {
     [DAFL_EVENT_CONF] = on_conf,      [DAFL_EVENT_REVEAL] = on_reveal,
     [DAFL_EVENT_RESULT] = on_result,  [DAFL_EVENT_ERROR] = on_nothing,
     [DAFL_EVENT_DONE] = on_nothing,   [DAFL_EVENT_PEER_HEAD] = on_nothing,
+    [DAFL_EVENT_KEY] = on_nothing,    [DAFL_EVENT_OPEN] = on_open,
 };
 
 /* Who may tell what. */
@@ -491,9 +513,16 @@ static bool may_tell(const walk *w)
     case DAFL_EVENT_SIGN:
     case DAFL_EVENT_REVEAL:
         return w->client;
+    case DAFL_EVENT_ENROLL:
+    case DAFL_EVENT_UPLOAD:
+        return w->client || w->server;
     case DAFL_EVENT_SURV:
-    case DAFL_EVENT_DONE:
+    case DAFL_EVENT_OPEN:
         return !w->client;
+    case DAFL_EVENT_DONE:
+        return w->server;
+    case DAFL_EVENT_KEY:
+        return !w->client && !w->server;
     default:
         return true;
     }
@@ -525,9 +554,9 @@ void dafl_audit_walk(dafl_audit_checker *k, size_t log)
     const dafl_audit_loaded *l = &k->loaded[log];
     walk w = {.k = k, .log = log, .party = k->report->logs[log].party};
 
-    if (w.party >= k->roster->n ||
-        k->roster->parties[w.party].role == DAFL_ROLE_KEYHOLDER)
+    if (w.party >= k->roster->n)
         return;
+    w.server = k->roster->parties[w.party].role == DAFL_ROLE_SERVER;
     w.client = k->roster->parties[w.party].role == DAFL_ROLE_CLIENT;
     for (size_t i = 0; i < l->n && l->places[i].sound; i++) {
         w.line = &l->places[i].line;

@@ -89,9 +89,10 @@ dafl_err dafl_client_new(dafl_client **out, const dafl_client_params *p,
                             "allowed that");
     if (DAFL_WEAK(FLOOR))
         refused = DAFL_FAULT_NONE;
-    if (refused == DAFL_FAULT_NONE && p->config->mode == DAFL_MODE_SEAL)
-        refused = dafl_fail(why, DAFL_E_POLICY,
-                            "this program cannot encrypt on top of masks");
+    if (refused == DAFL_FAULT_NONE && p->config->mode == DAFL_MODE_SEAL &&
+        dafl_he_new(&c->encryption, p->config->contract.w, p->pool, why) !=
+            DAFL_OK)
+        refused = DAFL_E_POLICY;
     if (refused != DAFL_FAULT_NONE) {
         if (fault != NULL)
             *fault = refused;
@@ -130,6 +131,7 @@ static void drop_slot(dafl_client *c)
     dafl_bulk_free(c->x);
     c->x = NULL;
     dafl_writer_drop(&c->y);
+    dafl_he_public_free(&c->he_key);
     c->uploaded = false;
 }
 
@@ -141,6 +143,7 @@ void dafl_client_free(dafl_client **client)
         return;
     drop_slot(c);
     dafl_client_drop_setup(c);
+    dafl_he_free(&c->encryption);
     dafl_node_drop(&c->node);
     free(c->answered);
     free(c->runs);

@@ -6,6 +6,7 @@
 #include "crypto/packet.h"
 #include "lib/secret.h"
 #include "protocol/client_state.h"
+#include "protocol/setup.h"
 #include "protocol/weaken.h"
 
 static void resend(dafl_client *c, dafl_msg_type type, const dafl_writer *body)
@@ -130,48 +131,23 @@ dafl_fault dafl_client_on_invite(dafl_client *c, const dafl_envelope *m)
     return enroll(c);
 }
 
-/* Every entry is signed by its client; ours is as we sent it; the cells are
- * whole and enough. */
+/* The entries hold, and ours is as we sent it. */
 static dafl_fault check_peers(dafl_client *c, const dafl_peers *list,
                               dafl_members *u0, dafl_peer *peers)
 {
     const dafl_node *n = &c->node;
-    dafl_public eks[DAFL_CLIENTS_MAX], own;
+    const dafl_peer *own = &peers[n->index];
     dafl_enroll sent;
     dafl_fault fault;
 
     if (dafl_get_enroll(&sent, dafl_writer_bytes(&c->enroll)) != DAFL_OK)
         return dafl_client_broke(c, DAFL_ERR_ARG);
-    *u0 = dafl_members_none(n->roster->n_clients);
-    for (size_t i = 0; i < list->n; i++) {
-        dafl_peer p = dafl_peers_at(list, i);
-        dafl_digest signed_digest;
-        if (p.client >= n->roster->n_clients)
-            return DAFL_E_FORMAT;
-        dafl_context_enroll(&signed_digest, &n->run, c->enrolment, p.client,
-                            &p.ek, &p.hk);
-        if (dafl_sign_check(&p.sig, &signed_digest,
-                            n->roster->parties[p.client].id.sign_pk) !=
-                DAFL_OK &&
-            !DAFL_WEAK(PEERS))
-            return DAFL_E_AUTH;
-        dafl_members_add(u0, p.client);
-        peers[p.client] = p;
-        eks[i] = p.ek;
-    }
-    dafl_key_public(&own, c->ek);
-    if (!dafl_members_has(u0, n->index) ||
-        memcmp(&peers[n->index].ek, &own, sizeof own) != 0 ||
-        !dafl_digest_equal(&peers[n->index].hk, &sent.hk))
-        return DAFL_E_AUTH;
-    if (list->n < n->config->policy.n_min ||
-        dafl_threshold(&c->t, list->n, n->config->policy.c,
-                       n->config->policy.a) != DAFL_FAULT_NONE)
-        return DAFL_E_PARAMS;
-    fault = dafl_node_check_keys(eks, list->n);
-    if (fault == DAFL_FAULT_NONE && n->config->policy.g != 1 &&
-        !dafl_roster_whole_cells(n->roster, u0))
-        fault = DAFL_E_CELL_SPLIT;
+    fault = dafl_setup_peers(n, c->enrolment, list, u0, peers, &c->t);
+    if (fault == DAFL_FAULT_NONE &&
+        (!dafl_members_has(u0, n->index) ||
+         memcmp(&own->ek, &sent.ek, sizeof sent.ek) != 0 ||
+         !dafl_digest_equal(&own->hk, &sent.hk)))
+        fault = DAFL_E_AUTH;
     return fault;
 }
 
@@ -317,68 +293,15 @@ dafl_fault dafl_client_on_peers(dafl_client *c, const dafl_envelope *m)
     return DAFL_FAULT_NONE;
 }
 
-/* U1 lies in U0, has us and whole cells, and is large enough. */
-static dafl_fault check_members(const dafl_client *c, const dafl_setup *setup,
-                                dafl_members *u1)
+/* We are in it, with what we dealt. */
+static bool is_ours(const dafl_client *c, const dafl_setup *setup)
 {
-    const dafl_node *n = &c->node;
-
-    *u1 = dafl_members_none(n->roster->n_clients);
     for (size_t i = 0; i < setup->n; i++) {
         dafl_dealer d = dafl_setup_dealer(setup, i);
-        if (!dafl_members_has(&c->u0, d.client))
-            return DAFL_E_FORMAT;
-        dafl_members_add(u1, d.client);
+        if (d.client == c->node.index)
+            return dafl_digest_equal(&d.h_shares, &c->own_shares);
     }
-    if (!dafl_members_has(u1, n->index))
-        return DAFL_E_AUTH;
-    if (n->config->policy.g != 1 && !dafl_roster_whole_cells(n->roster, u1))
-        return DAFL_E_CELL_SPLIT;
-    return setup->n < n->config->policy.n_min ? DAFL_E_PARAMS : DAFL_FAULT_NONE;
-}
-
-/* Every dealer signed what it dealt; every key list is the one that was
- * enrolled; no key is bad. Gives the digest of the setup. */
-static dafl_fault check_dealers(dafl_client *c, const dafl_setup *setup,
-                                dafl_digest *h_setup)
-{
-    const dafl_node *n = &c->node;
-    size_t slots = n->config->slots;
-    dafl_setup_member *members = calloc(setup->n, sizeof *members);
-    dafl_public *pks = calloc(setup->n * slots, sizeof *pks);
-    dafl_fault fault = DAFL_E_AUTH;
-
-    if (members == NULL || pks == NULL) {
-        fault = dafl_client_broke(c, DAFL_ERR_NOMEM);
-        goto out;
-    }
-    for (size_t i = 0; i < setup->n; i++) {
-        dafl_dealer d = dafl_setup_dealer(setup, i);
-        dafl_bytes keys = dafl_setup_keys(setup, i);
-        dafl_digest hk;
-        members[i] = (dafl_setup_member){.client = d.client,
-                                         .ek = c->peers[d.client].ek,
-                                         .hk = c->peers[d.client].hk};
-        dafl_context_dealt(&members[i].dealt, &n->run, c->enrolment, d.client,
-                           &d.h_shares);
-        dafl_context_keys(&hk, keys);
-        if (dafl_sign_check(&d.sig, &members[i].dealt,
-                            n->roster->parties[d.client].id.sign_pk) !=
-                DAFL_OK ||
-            (!dafl_digest_equal(&hk, &members[i].hk) && !DAFL_WEAK(KEYS)) ||
-            (d.client == n->index &&
-             !dafl_digest_equal(&d.h_shares, &c->own_shares)))
-            goto out;
-        for (size_t e = 0; e < slots; e++)
-            pks[i * slots + e] = dafl_slot_keys_at(keys, e).pk;
-    }
-    fault = dafl_node_check_keys(pks, setup->n * slots);
-    dafl_context_setup(h_setup, &n->run, &n->roster_hash, &n->config_hash,
-                       (uint16_t)c->t, members, setup->n);
-out:
-    free(pks);
-    free(members);
-    return fault;
+    return false;
 }
 
 /* Open the packets into the records; who dealt one that does not open is named.
@@ -477,9 +400,12 @@ dafl_fault dafl_client_on_setup(dafl_client *c, const dafl_envelope *m)
         setup.n_slots != c->node.config->slots ||
         (setup.n > 1 && setup.packet_len != packet_len))
         return DAFL_E_FORMAT;
-    fault = check_members(c, &setup, &u1);
+    if (!is_ours(c, &setup))
+        return DAFL_E_AUTH;
+    fault = dafl_setup_members(&c->node, &setup, &c->u0, &u1);
     if (fault == DAFL_FAULT_NONE)
-        fault = check_dealers(c, &setup, &h_setup);
+        fault = dafl_setup_dealers(&c->node, c->enrolment, &setup, c->peers,
+                                   c->t, &h_setup, &c->err);
     if (fault != DAFL_FAULT_NONE || c->err != DAFL_OK)
         return fault;
     err = open_packets(c, &setup, &ack.failed);

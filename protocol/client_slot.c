@@ -121,13 +121,52 @@ static dafl_fault answer(dafl_client *c)
     return DAFL_FAULT_NONE;
 }
 
+/* The slot's encryption key is signed by its holder, for this setup and slot;
+ * without encryption there is none. */
+static dafl_fault check_key(const dafl_client *c, uint32_t slot,
+                            dafl_bytes body, dafl_digest *he)
+{
+    const dafl_roster *roster = c->node.roster;
+    dafl_key_msg key;
+    dafl_digest said;
+
+    *he = (dafl_digest){{0}};
+    if (c->encryption == NULL)
+        return body.len == 0 ? DAFL_FAULT_NONE : DAFL_E_FORMAT;
+    if (dafl_get_key_msg(&key, body) != DAFL_OK)
+        return DAFL_E_FORMAT;
+    dafl_context_he(he, key.pk);
+    dafl_context_key(&said, &c->node.run, &c->h_setup, slot, he);
+    if (dafl_sign_check(&key.sig, &said,
+                        roster->parties[roster->n - 1].id.sign_pk) != DAFL_OK &&
+        !DAFL_WEAK(HOLDER_KEY))
+        return DAFL_E_AUTH;
+    return DAFL_FAULT_NONE;
+}
+
+static dafl_fault keep_key(dafl_client *c, dafl_bytes body)
+{
+    dafl_key_msg key;
+    dafl_err err;
+
+    if (c->encryption == NULL)
+        return DAFL_FAULT_NONE;
+    if (dafl_get_key_msg(&key, body) != DAFL_OK)
+        return DAFL_E_FORMAT;
+    dafl_he_public_free(&c->he_key);
+    err = dafl_he_public_read(c->encryption, &c->he_key, key.pk);
+    return err == DAFL_OK         ? DAFL_FAULT_NONE
+           : err == DAFL_ERR_PEER ? DAFL_E_SEAL
+                                  : dafl_client_broke(c, err);
+}
+
 dafl_fault dafl_client_on_model(dafl_client *c, const dafl_envelope *m)
 {
-    static const dafl_digest no_encryption;
     uint8_t w = (uint8_t)c->node.config->contract.w;
     uint32_t had = c->n_segments;
     dafl_model_msg model;
     dafl_fault fault;
+    dafl_digest he;
 
     if (dafl_get_model(&model, m->body) != DAFL_OK)
         return DAFL_E_FORMAT;
@@ -145,7 +184,9 @@ dafl_fault dafl_client_on_model(dafl_client *c, const dafl_envelope *m)
             send_ready(c);
         return DAFL_FAULT_NONE;
     }
-    fault = dafl_client_look_again(c);
+    fault = check_key(c, m->slot, model.key, &he);
+    if (fault == DAFL_FAULT_NONE)
+        fault = dafl_client_look_again(c);
     if (fault != DAFL_FAULT_NONE)
         return fault;
     if (DAFL_WEAK(SLOT))
@@ -153,6 +194,10 @@ dafl_fault dafl_client_on_model(dafl_client *c, const dafl_envelope *m)
     dafl_client_close(c, m->slot - 1);
     c->slot = m->slot;
     c->state = DAFL_CLIENT_IDLE;
+    c->he = he;
+    fault = keep_key(c, model.key);
+    if (fault != DAFL_FAULT_NONE || c->err != DAFL_OK)
+        return fault;
     fault = follow(c, &model);
     if ((fault == DAFL_FAULT_NONE || fault == DAFL_E_STATE) &&
         c->n_segments <= model.query) {
@@ -172,13 +217,13 @@ dafl_fault dafl_client_on_model(dafl_client *c, const dafl_envelope *m)
         c->shape.n_ties > DAFL_TIES_MAX)
         return DAFL_E_MODEL;
     dafl_context_slot(&c->ctx, &c->h_setup, c->slot, model.query, &c->model,
-                      c->shape.len, w, &no_encryption);
+                      c->shape.len, w, &c->he);
     dafl_node_tell_model(&c->node,
                          &(dafl_event){.slot = c->slot,
                                        .number = model.query,
                                        .peer = m->sender,
                                        .digest = c->model},
-                         model.rank, c->shape.len, &c->h_setup);
+                         model.rank, c->shape.len, &c->h_setup, &c->he);
     return answer(c);
 }
 
@@ -188,7 +233,24 @@ static const dafl_key *own_keys(const dafl_client *c)
     return (const dafl_key *)(const void *)dafl_client_record(c, c->slot);
 }
 
-/* Turn x into the masked bytes that travel. */
+/* From masked words to what travels. */
+static dafl_err wrap(dafl_client *c, const uint64_t *ring, size_t len,
+                     unsigned w)
+{
+    size_t bytes = len * (w / 8);
+
+    if (c->encryption != NULL)
+        return dafl_he_encrypt(c->encryption, c->he_key, ring, len, &c->y);
+    c->y = (dafl_writer){
+        .ptr = dafl_bulk_alloc(len, w / 8), .len = bytes, .room = bytes};
+    if (c->y.ptr == NULL) {
+        c->y = (dafl_writer){0};
+        return DAFL_ERR_NOMEM;
+    }
+    dafl_ring_pack(c->y.ptr, ring, len, w);
+    return DAFL_OK;
+}
+
 static dafl_fault mask(dafl_client *c)
 {
     size_t slots = c->node.config->slots, len = (size_t)c->shape.len;
@@ -197,11 +259,8 @@ static dafl_fault mask(dafl_client *c)
     uint64_t *ring = (uint64_t *)c->x;
     dafl_public pk[DAFL_CLIENTS_MAX];
     dafl_masking masking = {&c->ctx2, &c->a, pk, w};
-    uint8_t *bytes = dafl_bulk_alloc(len, w / 8);
     dafl_err err;
 
-    if (bytes == NULL)
-        return dafl_client_broke(c, DAFL_ERR_NOMEM);
     for (size_t u = 0; u < c->node.roster->n_clients; u++)
         pk[u] = c->keys[u * slots + i].pk;
     dafl_ring_from_int(ring, c->x, len);
@@ -209,15 +268,11 @@ static dafl_fault mask(dafl_client *c)
               ? DAFL_OK
               : dafl_masking_own(ring, len, &masking, c->node.index,
                                  own_keys(c), own_keys(c) + 1, c->pool);
-    if (err == DAFL_OK) {
-        dafl_ring_pack(bytes, ring, len, w);
-        c->y = (dafl_writer){
-            .ptr = bytes, .len = len * (w / 8), .room = len * (w / 8)};
+    if (err == DAFL_OK)
+        err = wrap(c, ring, len, w);
+    if (err == DAFL_OK)
         dafl_context_upload(&c->dig, &c->ctx2, c->node.index,
                             dafl_writer_bytes(&c->y));
-    } else {
-        dafl_bulk_free(bytes);
-    }
     dafl_bulk_free(c->x);
     c->x = NULL;
     return err == DAFL_OK ? DAFL_FAULT_NONE : dafl_client_broke(c, err);
@@ -255,22 +310,33 @@ static void send_upload(dafl_client *c)
     dafl_writer w = {0};
     dafl_digest said;
 
-    for (size_t at = 0; at < c->y.len; at += c->node.config->chunk) {
-        size_t left = c->y.len - at;
-        size_t n = left < c->node.config->chunk ? left : c->node.config->chunk;
-        dafl_put_upload(&w, &(dafl_upload){at, {c->y.ptr + at, n}});
-        dafl_node_send(&c->node, DAFL_MSG_UPLOAD, c->slot, NULL, &w);
-    }
+    dafl_node_send_chunks(&c->node, c->slot, dafl_writer_bytes(&c->y), false);
     dafl_context_end(&said, &c->ctx2, c->node.index, &c->dig);
     dafl_sign(&end.sig, &said, c->node.self);
     dafl_put_end(&w, &end);
     dafl_node_send(&c->node, DAFL_MSG_END, c->slot, NULL, &w);
 }
 
+/* A restart has lost what was encrypted, and encrypting it again gives other
+ * bytes: those that were journaled, if they have arrived, are all there is. */
+static bool is_lost(const dafl_client *c)
+{
+    return c->encryption != NULL && c->journal_upload == c->slot &&
+           dafl_digest_equal(&c->journal_ctx2, &c->ctx2) && !DAFL_WEAK(RESEND);
+}
+
 static dafl_fault upload(dafl_client *c)
 {
-    dafl_fault fault = mask(c);
+    dafl_fault fault;
 
+    if (is_lost(c)) {
+        dafl_node_error(&c->node, c->slot, DAFL_NOBODY, DAFL_E_SLOT_SPENT);
+        c->dig = c->journal_dig;
+        c->uploaded = true;
+        c->state = DAFL_CLIENT_CAST;
+        return DAFL_FAULT_NONE;
+    }
+    fault = mask(c);
     if (fault == DAFL_FAULT_NONE && c->err == DAFL_OK)
         fault = journal_upload(c);
     if (fault != DAFL_FAULT_NONE || c->err != DAFL_OK)

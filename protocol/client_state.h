@@ -3,6 +3,7 @@
 #ifndef DAFL_PROTOCOL_CLIENT_STATE_H
 #define DAFL_PROTOCOL_CLIENT_STATE_H
 
+#include "crypto/he.h"
 #include "protocol/client.h"
 #include "protocol/context.h"
 #include "protocol/node.h"
@@ -31,6 +32,7 @@ struct dafl_client {
     const dafl_client_method *method;
     void *method_self;
     dafl_pool *pool;
+    dafl_he *encryption; /* NULL: the mode has none */
     dafl_client_state state;
     dafl_fault fault; /* why OUT */
     dafl_err err;     /* what our own machine could not do */
@@ -69,9 +71,11 @@ struct dafl_client {
     dafl_shape shape;
     dafl_digest ctx, ctx2, dig, stmt;
     dafl_members a, u3;
-    bool uploaded; /* dig is that of `slot` */
-    int64_t *x;    /* bulk memory, until it is masked */
-    dafl_writer y; /* masked and packed, until SURV */
+    bool uploaded;          /* dig is that of `slot` */
+    int64_t *x;             /* bulk memory, until it is masked */
+    dafl_writer y;          /* masked and packed or encrypted, until SURV */
+    dafl_he_public *he_key; /* to encrypt with, else NULL */
+    dafl_digest he;         /* of it, else zeros */
 
     /* what the journal says of the newest slot with an upload, a signature */
     uint32_t journal_upload, journal_sign;

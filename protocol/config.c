@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "crypto/he.h"
+
 static const uint8_t magic[4] = {'D', 'A', 'F', 'C'};
 
 /* An upload's chunk follows its offset, see UPLOAD in protocol/messages.h. */
@@ -102,6 +104,14 @@ dafl_fault dafl_config_check(const dafl_config *c, const dafl_roster *roster,
 {
     if (check_ranges(c, why) != DAFL_OK)
         return DAFL_E_POLICY;
+    if (c->mode == DAFL_MODE_SEAL && c->contract.w > DAFL_HE_W_MAX)
+        return dafl_fail(why, DAFL_E_POLICY,
+                         "w = %u: encryption has room for %d bits; choose a "
+                         "smaller s, q or n_max",
+                         c->contract.w, DAFL_HE_W_MAX);
+    if (c->mode == DAFL_MODE_SEAL && roster->n != roster->n_clients + 2)
+        return dafl_fail(why, DAFL_E_POLICY,
+                         "encryption needs a key holder in the roster");
     return dafl_policy_check(&c->policy, roster, why);
 }
 

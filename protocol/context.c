@@ -89,6 +89,25 @@ void dafl_context_model(dafl_digest *model, const dafl_segment *segment)
     dafl_hash_end(&h, model);
 }
 
+void dafl_context_he(dafl_digest *he, dafl_bytes pk)
+{
+    dafl_hash_one(he, "deepafl/he", pk);
+}
+
+void dafl_context_key(dafl_digest *key, const dafl_run_id *run,
+                      const dafl_digest *h_setup, uint32_t slot,
+                      const dafl_digest *he)
+{
+    dafl_hash h;
+
+    dafl_hash_init(&h, "deepafl/key");
+    dafl_hash_part(&h, run->b, sizeof run->b);
+    dafl_hash_digest(&h, h_setup);
+    dafl_hash_u32(&h, slot);
+    dafl_hash_digest(&h, he);
+    dafl_hash_end(&h, key);
+}
+
 void dafl_context_slot(dafl_digest *ctx, const dafl_digest *h_setup,
                        uint32_t slot, uint32_t query, const dafl_digest *model,
                        uint64_t len, uint8_t w, const dafl_digest *he)
@@ -160,4 +179,33 @@ void dafl_context_statement(dafl_digest *stmt, const dafl_digest *ctx2,
     part_members(&h, u3);
     dafl_hash_part(&h, digests.ptr, digests.len);
     dafl_hash_end(&h, stmt);
+}
+
+void dafl_context_sealed_begin(dafl_hash *h, const dafl_digest *ctx2,
+                               size_t len)
+{
+    dafl_hash_init(h, "deepafl/sealed");
+    dafl_hash_digest(h, ctx2);
+    dafl_hash_begin(h, len);
+}
+
+void dafl_context_sealed(dafl_digest *sealed, const dafl_digest *ctx2,
+                         dafl_bytes ciphertexts)
+{
+    dafl_hash h;
+
+    dafl_context_sealed_begin(&h, ctx2, ciphertexts.len);
+    dafl_hash_piece(&h, ciphertexts.ptr, ciphertexts.len);
+    dafl_hash_end(&h, sealed);
+}
+
+void dafl_context_opened(dafl_digest *opened, const dafl_digest *sealed,
+                         dafl_bytes words)
+{
+    dafl_hash h;
+
+    dafl_hash_init(&h, "deepafl/opened");
+    dafl_hash_digest(&h, sealed);
+    dafl_hash_part(&h, words.ptr, words.len);
+    dafl_hash_end(&h, opened);
 }

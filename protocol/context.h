@@ -11,11 +11,14 @@
  *   h_setup  = H("deepafl/setup", run_id, roster, config, t,
  *                (u, EK, hk, dealt) of each member)
  *   M_q      = H("deepafl/model", M_q-1, segment)                   M_-1 = 0
- *   ctx      = H("deepafl/ctx", h_setup, slot, query, M, len, w, he)
- *   ctx2     = H("deepafl/cast", ctx, A)
- *   dig      = H("deepafl/up", ctx2, u, upload)
- *   end      = H("deepafl/end", ctx2, u, dig)                      signed by u
- *   stmt     = H("deepafl/stmt", ctx2, U3, digests)                 signed
+ *   he       = H("deepafl/he", public key of the slot); zeros without one
+ *   key      = H("deepafl/key", run_id, h_setup, slot, he)  signed by its
+ * holder ctx      = H("deepafl/ctx", h_setup, slot, query, M, len, w, he) ctx2
+ * = H("deepafl/cast", ctx, A) dig      = H("deepafl/up", ctx2, u, upload) end
+ * = H("deepafl/end", ctx2, u, dig)                      signed by u stmt     =
+ * H("deepafl/stmt", ctx2, U3, digests)                 signed sealed   =
+ * H("deepafl/sealed", ctx2, ciphertexts) opened   = H("deepafl/opened", sealed,
+ * words)
  */
 #ifndef DAFL_PROTOCOL_CONTEXT_H
 #define DAFL_PROTOCOL_CONTEXT_H
@@ -47,7 +50,13 @@ void dafl_context_setup(dafl_digest *h_setup, const dafl_run_id *run,
 /* Fold one segment into the model's digest. */
 void dafl_context_model(dafl_digest *model, const dafl_segment *segment);
 
-/* `he`: digest of the slot's encryption key, zeros without encryption. */
+/* The digest of a slot's encryption key, and what its holder signs. */
+void dafl_context_he(dafl_digest *he, dafl_bytes pk);
+void dafl_context_key(dafl_digest *key, const dafl_run_id *run,
+                      const dafl_digest *h_setup, uint32_t slot,
+                      const dafl_digest *he);
+
+/* `he`: zeros without encryption. */
 void dafl_context_slot(dafl_digest *ctx, const dafl_digest *h_setup,
                        uint32_t slot, uint32_t query, const dafl_digest *model,
                        uint64_t len, uint8_t w, const dafl_digest *he);
@@ -67,5 +76,14 @@ void dafl_context_end(dafl_digest *end, const dafl_digest *ctx2, uint16_t u,
 
 void dafl_context_statement(dafl_digest *stmt, const dafl_digest *ctx2,
                             const dafl_members *u3, dafl_bytes digests);
+
+/* What a key holder is asked to open, in pieces as of an upload, and what it
+ * has opened it to. */
+void dafl_context_sealed_begin(dafl_hash *h, const dafl_digest *ctx2,
+                               size_t len);
+void dafl_context_sealed(dafl_digest *sealed, const dafl_digest *ctx2,
+                         dafl_bytes ciphertexts);
+void dafl_context_opened(dafl_digest *opened, const dafl_digest *sealed,
+                         dafl_bytes words);
 
 #endif

@@ -12,8 +12,8 @@
 #include "protocol/members.h"
 
 typedef enum {
-    DAFL_DO_SEND,   /* bytes: an envelope. From a client to the server; from the
-                       server to every client in `to` */
+    DAFL_DO_SEND,   /* bytes: an envelope. To the server; from the server to
+                       every client in `to`, or to the key holder */
     DAFL_DO_APPEND, /* bytes: a record for the end of the journal */
     DAFL_DO_KEEP,  /* bytes, secret: overwrite the record of `slot` in the vault
                     */
@@ -42,7 +42,12 @@ typedef enum {
     DAFL_RECORD_SUM,     /* u32 slot, u32 question, u32 rank, members U3,
                             members signers, words */
     DAFL_RECORD_BARRED,  /* members: cells that are left out from now on */
-    DAFL_RECORD_HEARD,   /* u16 client, u32 boot: the highest of its lives */
+    DAFL_RECORD_HEARD,   /* u16 party, u32 boot: the highest of its lives */
+    /* the key holder's: */
+    DAFL_RECORD_HOLDS, /* run[16], u32 enrolment, u16 t, h_setup[32], members
+                          U0, members U1 */
+    DAFL_RECORD_KEY,   /* u32 slot: has a key, in memory */
+    DAFL_RECORD_OPEN,  /* u32 slot, sealed[32]: its one opening */
 } dafl_record_kind;
 
 /* Whatever is told stands before the message that makes it known to others, so
@@ -55,7 +60,7 @@ typedef enum {
                           u16 t, members U0 */
     DAFL_EVENT_MODEL,  /* number: question, digest: M, set: who is to answer
                           (the server's); bytes: u32 rank, u64 len, u8 w,
-                          h_setup[32] */
+                          h_setup[32], he[32] */
     DAFL_EVENT_READY,  /* digest: ctx */
     DAFL_EVENT_CAST,   /* set: A, digest: ctx2 */
     DAFL_EVENT_UPLOAD, /* digest: dig */
@@ -72,6 +77,9 @@ typedef enum {
     DAFL_EVENT_DONE,   /* the method has no more questions, or a fault */
     DAFL_EVENT_PEER_HEAD, /* digest: the head of the peer's log; bytes: the
                              number of the message that says so, u64 seq */
+    DAFL_EVENT_KEY,  /* the key holder's: digest: he, of the slot's new key */
+    DAFL_EVENT_OPEN, /* digest: sealed; set: U3. The server asks for it, the key
+                        holder has opened it */
     DAFL_EVENTS
 } dafl_event_kind;
 
@@ -95,6 +103,7 @@ typedef struct {
     dafl_effect_kind kind;
     uint32_t slot;
     dafl_members to;
+    bool to_holder;   /* the server's, instead of `to` */
     dafl_bytes bytes; /* valid until the next effect is taken */
     dafl_event event;
 } dafl_effect;

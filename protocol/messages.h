@@ -20,8 +20,9 @@
  *   SETUP_ACK = h_setup[32], members (whose packets did not open)
  *
  * Slot
- *   MODEL     = u32 query, u32 rank, u16 n, n (u32 query, u8 kind, u16 layer,
- *               u32 slot, u64 len, bytes[len])
+ *   MODEL     = u32 query, u32 rank, u32 key_len, KEY[key_len] (none without
+ *               encryption), u16 n, n (u32 query, u8 kind, u16 layer, u32 slot,
+ *               u64 len, bytes[len])
  *   READY     = ctx[32] (zeros: seen, but the answer is kept back)
  *   CAST      = members A
  *   UPLOAD    = u64 offset, bytes to the end (at least one)
@@ -31,7 +32,15 @@
  *   CONF      = members Sg, count(Sg) sig[64]
  *   REVEAL    = u16 n, n (u16 dealer, u8 kind 1 = b, 2 = sk, share[32])
  *   RESULT    = u16 fault, sum[32] (of slot 0: the run is over; with the fault
- *               E_STATE_LOST: u64 the highest seq heard from the receiver)
+ *               E_STATE_LOST: u64 the highest seq heard from the receiver; from
+ *               a key holder: why it does not give a key or does not open)
+ *
+ * Between server and key holder, in a slot
+ *   ASK       = nothing
+ *   KEY       = sig[64], residues of the public key to the end
+ *   OPEN      = u32 query, model[32], u64 len, dig[32], u32 surv_len,
+ *               SURV[surv_len], CONF to the end; then UPLOADs of ciphertexts
+ *   OPENED    = dig[32]; before it UPLOADs of words
  *
  * Any time
  *   HELLO     = u32 keys (enrolment + 1, 0: none), u32 last_slot, model[32]
@@ -67,6 +76,10 @@ typedef enum {
     DAFL_MSG_REVEAL,
     DAFL_MSG_RESULT,
     DAFL_MSG_HELLO,
+    DAFL_MSG_ASK,
+    DAFL_MSG_KEY,
+    DAFL_MSG_OPEN,
+    DAFL_MSG_OPENED,
     DAFL_MSG_COUNT /* one more than the last */
 } dafl_msg_type;
 
@@ -170,11 +183,13 @@ typedef struct {
 } dafl_segment;
 typedef struct {
     uint32_t query, rank;
+    dafl_bytes key; /* the body of KEY */
     uint16_t n;
     dafl_bytes list;
 } dafl_model_msg;
-void dafl_put_model(dafl_writer *w, uint32_t query, uint32_t rank,
-                    const dafl_segment *segments, uint16_t n);
+/* m->n segments, from `segments`. */
+void dafl_put_model(dafl_writer *w, const dafl_model_msg *m,
+                    const dafl_segment *segments);
 DAFL_CHECK dafl_err dafl_get_model(dafl_model_msg *m, dafl_bytes body);
 /* Take the next segment off m->list. */
 DAFL_CHECK dafl_err dafl_model_next(dafl_model_msg *m, dafl_segment *out);
@@ -247,5 +262,27 @@ typedef struct {
 } dafl_hello;
 void dafl_put_hello(dafl_writer *w, const dafl_hello *m);
 DAFL_CHECK dafl_err dafl_get_hello(dafl_hello *m, dafl_bytes body);
+
+DAFL_CHECK dafl_err dafl_get_ask(dafl_bytes body);
+
+typedef struct {
+    dafl_signature sig; /* of the key holder, see `key` in protocol/context.h */
+    dafl_bytes pk;
+} dafl_key_msg;
+void dafl_put_key_msg(dafl_writer *w, const dafl_key_msg *m);
+DAFL_CHECK dafl_err dafl_get_key_msg(dafl_key_msg *m, dafl_bytes body);
+
+typedef struct {
+    uint32_t query;
+    dafl_digest model;
+    uint64_t len;          /* numbers */
+    dafl_digest dig;       /* of the ciphertexts that follow */
+    dafl_bytes surv, conf; /* bodies */
+} dafl_open_msg;
+void dafl_put_open(dafl_writer *w, const dafl_open_msg *m);
+DAFL_CHECK dafl_err dafl_get_open(dafl_open_msg *m, dafl_bytes body);
+
+void dafl_put_opened(dafl_writer *w, const dafl_digest *dig);
+DAFL_CHECK dafl_err dafl_get_opened(dafl_digest *dig, dafl_bytes body);
 
 #endif

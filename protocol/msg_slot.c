@@ -9,7 +9,8 @@ const char *dafl_msg_name(unsigned type)
     static const char *const names[DAFL_MSG_COUNT] = {
         "?",         "INVITE", "ENROLL", "PEERS",  "SHARES", "SETUP",
         "SETUP_ACK", "MODEL",  "READY",  "CAST",   "UPLOAD", "END",
-        "SURV",      "SIGN",   "CONF",   "REVEAL", "RESULT", "HELLO"};
+        "SURV",      "SIGN",   "CONF",   "REVEAL", "RESULT", "HELLO",
+        "ASK",       "KEY",    "OPEN",   "OPENED"};
 
     return type < DAFL_MSG_COUNT ? names[type] : "?";
 }
@@ -39,13 +40,15 @@ static dafl_err get_segment(dafl_reader *r, dafl_segment *out)
     return DAFL_OK;
 }
 
-void dafl_put_model(dafl_writer *w, uint32_t query, uint32_t rank,
-                    const dafl_segment *segments, uint16_t n)
+void dafl_put_model(dafl_writer *w, const dafl_model_msg *m,
+                    const dafl_segment *segments)
 {
-    dafl_put_u32(w, query);
-    dafl_put_u32(w, rank);
-    dafl_put_u16(w, n);
-    for (size_t i = 0; i < n; i++)
+    dafl_put_u32(w, m->query);
+    dafl_put_u32(w, m->rank);
+    dafl_put_u32(w, (uint32_t)m->key.len);
+    dafl_put_fixed(w, m->key.ptr, m->key.len);
+    dafl_put_u16(w, m->n);
+    for (size_t i = 0; i < m->n; i++)
         put_segment(w, &segments[i]);
 }
 
@@ -54,9 +57,12 @@ dafl_err dafl_get_model(dafl_model_msg *m, dafl_bytes body)
     dafl_reader r = dafl_read(body);
     dafl_model_msg got;
     dafl_segment segment;
+    uint32_t key_len = 0;
 
     DAFL_TRY(dafl_get_u32(&r, &got.query));
     DAFL_TRY(dafl_get_u32(&r, &got.rank));
+    DAFL_TRY(dafl_get_u32(&r, &key_len));
+    DAFL_TRY(dafl_get_view(&r, &got.key, key_len));
     DAFL_TRY(dafl_get_u16(&r, &got.n));
     got.list = (dafl_bytes){r.at, r.left};
     for (size_t i = 0; i < got.n; i++)
@@ -304,4 +310,64 @@ dafl_err dafl_get_hello(dafl_hello *m, dafl_bytes body)
     DAFL_TRY(dafl_get_end(&r));
     *m = got;
     return DAFL_OK;
+}
+
+dafl_err dafl_get_ask(dafl_bytes body)
+{
+    return body.len == 0 ? DAFL_OK : DAFL_ERR_PEER;
+}
+
+void dafl_put_key_msg(dafl_writer *w, const dafl_key_msg *m)
+{
+    dafl_put_fixed(w, m->sig.b, sizeof m->sig.b);
+    dafl_put_fixed(w, m->pk.ptr, m->pk.len);
+}
+
+dafl_err dafl_get_key_msg(dafl_key_msg *m, dafl_bytes body)
+{
+    dafl_reader r = dafl_read(body);
+    dafl_key_msg got;
+
+    DAFL_TRY(dafl_get_fixed(&r, got.sig.b, sizeof got.sig.b));
+    got.pk = (dafl_bytes){r.at, r.left};
+    *m = got;
+    return DAFL_OK;
+}
+
+void dafl_put_open(dafl_writer *w, const dafl_open_msg *m)
+{
+    dafl_put_u32(w, m->query);
+    dafl_put_fixed(w, m->model.b, sizeof m->model.b);
+    dafl_put_u64(w, m->len);
+    dafl_put_fixed(w, m->dig.b, sizeof m->dig.b);
+    dafl_put_u32(w, (uint32_t)m->surv.len);
+    dafl_put_fixed(w, m->surv.ptr, m->surv.len);
+    dafl_put_fixed(w, m->conf.ptr, m->conf.len);
+}
+
+dafl_err dafl_get_open(dafl_open_msg *m, dafl_bytes body)
+{
+    dafl_reader r = dafl_read(body);
+    uint32_t surv_len = 0;
+    dafl_open_msg got;
+
+    DAFL_TRY(dafl_get_u32(&r, &got.query));
+    DAFL_TRY(dafl_get_fixed(&r, got.model.b, sizeof got.model.b));
+    DAFL_TRY(dafl_get_u64(&r, &got.len));
+    DAFL_TRY(dafl_get_fixed(&r, got.dig.b, sizeof got.dig.b));
+    DAFL_TRY(dafl_get_u32(&r, &surv_len));
+    DAFL_TRY(dafl_get_view(&r, &got.surv, surv_len));
+    got.conf = (dafl_bytes){r.at, r.left};
+    *m = got;
+    return DAFL_OK;
+}
+
+void dafl_put_opened(dafl_writer *w, const dafl_digest *dig)
+{
+    dafl_put_fixed(w, dig->b, sizeof dig->b);
+}
+
+dafl_err dafl_get_opened(dafl_digest *dig, dafl_bytes body)
+{
+    return get_only(dig->b, sizeof dig->b, body);
 }

@@ -12,13 +12,13 @@ dafl_err dafl_node_init(dafl_node *n, const dafl_roster *roster,
                         dafl_fault *fault, dafl_why *why)
 {
     int index = dafl_roster_find(roster, self->public.name);
+    static const char *const roles[] = {"client", "server", "key holder"};
     const dafl_party *own;
     dafl_fault found;
 
     if (index < 0 || roster->parties[index].role != role)
         return dafl_fail(why, DAFL_ERR_INPUT, "the roster has no %s named '%s'",
-                         role == DAFL_ROLE_SERVER ? "server" : "client",
-                         self->public.name);
+                         roles[role], self->public.name);
     own = &roster->parties[index];
     if (memcmp(own->id.sign_pk, self->public.sign_pk, 32) != 0 ||
         memcmp(own->id.curve_pk.b, self->public.curve_pk.b, 32) != 0)
@@ -56,20 +56,17 @@ void dafl_node_boot(dafl_node *n)
     dafl_node_append(n, &w);
 }
 
-void dafl_node_send(dafl_node *n, dafl_msg_type type, uint32_t slot,
-                    const dafl_members *to, dafl_writer *body)
+static void send_effect(dafl_node *n, dafl_msg_type type,
+                        const dafl_effect *effect, dafl_writer *body)
 {
-    dafl_effect effect = {.kind = DAFL_DO_SEND, .slot = slot};
     dafl_writer w = {0};
 
-    if (to != NULL)
-        effect.to = *to;
     if (dafl_writer_done(body) == DAFL_OK)
         dafl_put_envelope(&w,
                           &(dafl_envelope){
                               .type = (uint8_t)type,
                               .run = n->run,
-                              .slot = slot,
+                              .slot = effect->slot,
                               .sender = n->index,
                               .seq = (uint64_t)n->boot << 32 | ++n->sent,
                               .log_head = n->log_head,
@@ -79,7 +76,61 @@ void dafl_node_send(dafl_node *n, dafl_msg_type type, uint32_t slot,
     else
         w.failed = true;
     dafl_writer_drop(body);
-    dafl_effects_add(&n->effects, &effect, &w);
+    dafl_effects_add(&n->effects, effect, &w);
+}
+
+void dafl_node_send(dafl_node *n, dafl_msg_type type, uint32_t slot,
+                    const dafl_members *to, dafl_writer *body)
+{
+    dafl_effect effect = {.kind = DAFL_DO_SEND, .slot = slot};
+
+    if (to != NULL)
+        effect.to = *to;
+    send_effect(n, type, &effect, body);
+}
+
+void dafl_node_send_holder(dafl_node *n, dafl_msg_type type, uint32_t slot,
+                           dafl_writer *body)
+{
+    send_effect(
+        n, type,
+        &(dafl_effect){.kind = DAFL_DO_SEND, .slot = slot, .to_holder = true},
+        body);
+}
+
+void dafl_node_send_chunks(dafl_node *n, uint32_t slot, dafl_bytes bytes,
+                           bool holder)
+{
+    size_t chunk = n->config->chunk;
+    dafl_writer w = {0};
+
+    for (size_t at = 0; at < bytes.len; at += chunk) {
+        size_t left = bytes.len - at;
+        dafl_put_upload(
+            &w,
+            &(dafl_upload){at, {bytes.ptr + at, left < chunk ? left : chunk}});
+        if (holder)
+            dafl_node_send_holder(n, DAFL_MSG_UPLOAD, slot, &w);
+        else
+            dafl_node_send(n, DAFL_MSG_UPLOAD, slot, NULL, &w);
+    }
+}
+
+dafl_fault dafl_node_take_chunk(dafl_writer *w, dafl_bytes body, size_t most,
+                                dafl_err *err)
+{
+    dafl_upload got;
+
+    if (dafl_get_upload(&got, body) != DAFL_OK)
+        return DAFL_E_FORMAT;
+    if (got.offset == 0)
+        dafl_writer_clear(w); /* it starts anew */
+    if (got.offset != w->len || got.chunk.len > most - w->len)
+        return DAFL_E_FORMAT;
+    dafl_put_fixed(w, got.chunk.ptr, got.chunk.len);
+    if (dafl_writer_done(w) != DAFL_OK)
+        *err = DAFL_ERR_NOMEM;
+    return DAFL_FAULT_NONE;
 }
 
 void dafl_node_append(dafl_node *n, dafl_writer *record)
@@ -113,7 +164,8 @@ void dafl_node_tell_start(dafl_node *n)
 }
 
 void dafl_node_tell_model(dafl_node *n, const dafl_event *event, uint32_t rank,
-                          uint64_t len, const dafl_digest *h_setup)
+                          uint64_t len, const dafl_digest *h_setup,
+                          const dafl_digest *he)
 {
     dafl_event model = *event;
     dafl_writer w = {0};
@@ -123,6 +175,7 @@ void dafl_node_tell_model(dafl_node *n, const dafl_event *event, uint32_t rank,
     dafl_put_u64(&w, len);
     dafl_put_u8(&w, (uint8_t)n->config->contract.w);
     dafl_put_fixed(&w, h_setup->b, sizeof h_setup->b);
+    dafl_put_fixed(&w, he->b, sizeof he->b);
     dafl_node_tell(n, &model, &w);
 }
 
@@ -171,7 +224,7 @@ static void note_boot(dafl_node *n, const dafl_envelope *m)
 
 dafl_fault dafl_node_open(dafl_node *n, dafl_envelope *m, dafl_bytes message)
 {
-    bool client = n->roster->parties[n->index].role == DAFL_ROLE_CLIENT;
+    bool server = n->roster->parties[n->index].role == DAFL_ROLE_SERVER;
     const dafl_party *sender;
     bool ours;
     dafl_fault fault = dafl_get_envelope(m, message, n->config->body_max);
@@ -181,7 +234,7 @@ dafl_fault dafl_node_open(dafl_node *n, dafl_envelope *m, dafl_bytes message)
     if (m->sender >= n->roster->n)
         return DAFL_E_AUTH;
     sender = &n->roster->parties[m->sender];
-    if (sender->role != (client ? DAFL_ROLE_SERVER : DAFL_ROLE_CLIENT))
+    if ((sender->role == DAFL_ROLE_SERVER) == server)
         return DAFL_E_AUTH;
     ours = memcmp(m->run.b, n->run.b, sizeof m->run.b) == 0;
     if (!ours && m->type != DAFL_MSG_INVITE && m->type != DAFL_MSG_HELLO)
@@ -190,13 +243,13 @@ dafl_fault dafl_node_open(dafl_node *n, dafl_envelope *m, dafl_bytes message)
      * it goes on from there. */
     if (!ours && m->type == DAFL_MSG_INVITE)
         return dafl_envelope_check(m, sender->id.sign_pk);
-    if (m->seq <= n->heard[m->sender] && (client || m->type != DAFL_MSG_HELLO))
+    if (m->seq <= n->heard[m->sender] && (!server || m->type != DAFL_MSG_HELLO))
         return DAFL_E_REPLAY;
     fault = dafl_envelope_check(m, sender->id.sign_pk);
     if (fault == DAFL_FAULT_NONE && m->seq <= n->heard[m->sender])
         return DAFL_E_STATE_LOST;
     if (fault == DAFL_FAULT_NONE) {
-        if (!client)
+        if (server)
             note_boot(n, m);
         n->heard[m->sender] = m->seq;
         note_head(n, m);

@@ -34,9 +34,20 @@ void dafl_node_drop(dafl_node *n);
  */
 void dafl_node_boot(dafl_node *n);
 
-/* Sign and queue; takes over the body. `to` is NULL for a client. */
+/* Sign and queue; takes over the body. `to` is NULL for the server. */
 void dafl_node_send(dafl_node *n, dafl_msg_type type, uint32_t slot,
                     const dafl_members *to, dafl_writer *body);
+/* The same, from the server to the key holder. */
+void dafl_node_send_holder(dafl_node *n, dafl_msg_type type, uint32_t slot,
+                           dafl_writer *body);
+/* UPLOADs of all these bytes, in chunks. `holder`: from the server. */
+void dafl_node_send_chunks(dafl_node *n, uint32_t slot, dafl_bytes bytes,
+                           bool holder);
+/* Take a chunk that comes next, or first; at most `most` bytes in all.
+ * DAFL_E_FORMAT for another one; *err is DAFL_ERR_NOMEM when memory is short.
+ */
+dafl_fault dafl_node_take_chunk(dafl_writer *w, dafl_bytes body, size_t most,
+                                dafl_err *err);
 /* Queue a journal record; the writer starts with its kind. */
 void dafl_node_append(dafl_node *n, dafl_writer *record);
 /* `more` (NULL: nothing) is taken over; see dafl_event_kind. */
@@ -45,7 +56,8 @@ void dafl_node_tell(dafl_node *n, const dafl_event *event, dafl_writer *more);
 void dafl_node_tell_start(dafl_node *n);
 /* An event of the kind MODEL. */
 void dafl_node_tell_model(dafl_node *n, const dafl_event *event, uint32_t rank,
-                          uint64_t len, const dafl_digest *h_setup);
+                          uint64_t len, const dafl_digest *h_setup,
+                          const dafl_digest *he);
 /* An event of the kind ERROR. */
 void dafl_node_error(dafl_node *n, uint32_t slot, uint16_t peer,
                      dafl_fault fault);

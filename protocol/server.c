@@ -9,8 +9,9 @@
 
 static dafl_server_handler on_hello, on_late;
 
-/* The table. An empty cell is E_STATE: the message is dropped and recorded.
- * on_late takes what a slow client may well send after its phase is over. */
+/* The table of what clients send. An empty cell is E_STATE: the message is
+ * dropped and recorded. on_late takes what a slow client may well send after
+ * its phase is over. */
 static dafl_server_handler *const table[DAFL_SERVER_STATES][DAFL_MSG_COUNT] = {
     [DAFL_SERVER_ENROLLING] = {[DAFL_MSG_ENROLL] = dafl_server_on_enroll,
                                [DAFL_MSG_HELLO] = on_hello},
@@ -21,6 +22,8 @@ static dafl_server_handler *const table[DAFL_SERVER_STATES][DAFL_MSG_COUNT] = {
                             [DAFL_MSG_SHARES] = on_late,
                             [DAFL_MSG_HELLO] = on_hello},
     [DAFL_SERVER_PAUSED] = {[DAFL_MSG_SETUP_ACK] = dafl_server_on_ack,
+                            [DAFL_MSG_HELLO] = on_hello},
+    [DAFL_SERVER_KEYING] = {[DAFL_MSG_SETUP_ACK] = dafl_server_on_ack,
                             [DAFL_MSG_HELLO] = on_hello},
     [DAFL_SERVER_CASTING] = {[DAFL_MSG_SETUP_ACK] = dafl_server_on_ack,
                              [DAFL_MSG_READY] = dafl_server_on_ready,
@@ -43,15 +46,34 @@ static dafl_server_handler *const table[DAFL_SERVER_STATES][DAFL_MSG_COUNT] = {
                             [DAFL_MSG_SIGN] = on_late,
                             [DAFL_MSG_REVEAL] = dafl_server_on_reveal,
                             [DAFL_MSG_HELLO] = on_hello},
+    [DAFL_SERVER_OPENING] = {[DAFL_MSG_SETUP_ACK] = dafl_server_on_ack,
+                             [DAFL_MSG_READY] = dafl_server_on_ready,
+                             [DAFL_MSG_UPLOAD] = on_late,
+                             [DAFL_MSG_END] = on_late,
+                             [DAFL_MSG_SIGN] = on_late,
+                             [DAFL_MSG_REVEAL] = on_late,
+                             [DAFL_MSG_HELLO] = on_hello},
     [DAFL_SERVER_DONE] = {[DAFL_MSG_HELLO] = on_hello},
     [DAFL_SERVER_FAILED] = {[DAFL_MSG_HELLO] = on_hello},
+};
+
+/* The table of what the key holder sends. Its HELLO and what it refuses are
+ * heard in any state. */
+static dafl_server_handler
+    *const holder_table[DAFL_SERVER_STATES][DAFL_MSG_COUNT] = {
+        [DAFL_SERVER_ACKING] = {[DAFL_MSG_SETUP_ACK] =
+                                    dafl_server_on_holder_ack},
+        [DAFL_SERVER_KEYING] = {[DAFL_MSG_KEY] = dafl_server_on_key},
+        [DAFL_SERVER_OPENING] = {[DAFL_MSG_UPLOAD] = dafl_server_on_opening,
+                                 [DAFL_MSG_OPENED] = dafl_server_on_opened},
 };
 
 const char *dafl_server_state_name(dafl_server_state state)
 {
     static const char *const names[DAFL_SERVER_STATES] = {
-        "NEW",     "ENROLLING", "DEALING", "ACKING", "PAUSED", "CASTING",
-        "COLLECT", "SURVEY",    "REVEAL",  "DONE",   "FAILED"};
+        "NEW",     "ENROLLING", "DEALING", "ACKING", "PAUSED",
+        "KEYING",  "CASTING",   "COLLECT", "SURVEY", "REVEAL",
+        "OPENING", "DONE",      "FAILED"};
 
     return (size_t)state < DAFL_SERVER_STATES ? names[state] : "?";
 }
@@ -80,6 +102,11 @@ dafl_err dafl_server_new(dafl_server **out, const dafl_server_params *p,
     s->seats = calloc(k, sizeof *s->seats);
     s->cells = calloc(k, sizeof *s->cells);
     err = s->seats == NULL || s->cells == NULL ? DAFL_ERR_NOMEM : DAFL_OK;
+    if (err == DAFL_OK && p->config->mode == DAFL_MODE_SEAL) {
+        err = dafl_he_new(&s->encryption, p->config->contract.w, p->pool, why);
+        if (err != DAFL_OK && fault != NULL)
+            *fault = DAFL_E_POLICY;
+    }
 out:
     if (err == DAFL_OK)
         *out = s;
@@ -103,6 +130,8 @@ void dafl_server_free(dafl_server **server)
     for (uint32_t i = 0; i < s->n_chapters; i++)
         dafl_writer_drop(&s->chapters[i].bytes);
     free(s->chapters);
+    dafl_server_drop_opening(s);
+    dafl_he_free(&s->encryption);
     free(s->cells);
     free(s->seats);
     dafl_node_drop(&s->node);
@@ -181,11 +210,24 @@ static void send_lost(dafl_server *s, const dafl_envelope *m)
     dafl_result result = {.fault = DAFL_E_STATE_LOST};
     dafl_writer w = {0};
 
+    if (m->sender >= to.n)
+        return; /* an old key holder has no keys, and can open nothing */
     dafl_members_add(&to, m->sender);
     for (size_t i = 0; i < 8; i++)
         result.sum.b[i] = (uint8_t)(s->node.heard[m->sender] >> 8 * i);
     dafl_put_result(&w, &result);
     dafl_node_send(&s->node, DAFL_MSG_RESULT, 0, &to, &w);
+}
+
+static dafl_server_handler *handler_of(dafl_server *s, const dafl_envelope *m)
+{
+    if (m->sender >= s->node.roster->n_clients)
+        return m->type == DAFL_MSG_HELLO    ? dafl_server_on_holder_hello
+               : m->type == DAFL_MSG_RESULT ? dafl_server_on_refusal
+                                            : holder_table[s->state][m->type];
+    dafl_members_add(&s->online, m->sender);
+    dafl_members_add(&s->around, m->sender);
+    return table[s->state][m->type];
 }
 
 dafl_err dafl_server_receive(dafl_server *s, dafl_bytes message, uint64_t now)
@@ -196,9 +238,7 @@ dafl_err dafl_server_receive(dafl_server *s, dafl_bytes message, uint64_t now)
 
     s->now = now;
     if (fault == DAFL_FAULT_NONE) {
-        dafl_members_add(&s->online, m.sender);
-        dafl_members_add(&s->around, m.sender);
-        handler = table[s->state][m.type];
+        handler = handler_of(s, &m);
         fault = handler == NULL ? DAFL_E_STATE : handler(s, &m);
     } else if (fault == DAFL_E_STATE_LOST)
         send_lost(s, &m);
@@ -209,12 +249,13 @@ dafl_err dafl_server_receive(dafl_server *s, dafl_bytes message, uint64_t now)
     return result_of(s);
 }
 
-dafl_err dafl_server_lost(dafl_server *s, uint16_t client, uint64_t now)
+dafl_err dafl_server_lost(dafl_server *s, uint16_t party, uint64_t now)
 {
-    if (client >= s->node.roster->n_clients)
+    if (party >= s->node.roster->n || party == s->node.index)
         return DAFL_ERR_ARG;
     s->now = now;
-    dafl_members_remove(&s->online, client);
+    if (party < s->node.roster->n_clients)
+        dafl_members_remove(&s->online, party);
     progress(s, false);
     return result_of(s);
 }
@@ -270,10 +311,12 @@ static dafl_fault on_hello(dafl_server *s, const dafl_envelope *m)
         break;
     case DAFL_SERVER_ACKING:
     case DAFL_SERVER_PAUSED:
+    case DAFL_SERVER_KEYING:
     case DAFL_SERVER_CASTING:
     case DAFL_SERVER_COLLECT:
     case DAFL_SERVER_SURVEY:
     case DAFL_SERVER_REVEAL:
+    case DAFL_SERVER_OPENING:
         /* One without keys that cannot have them any more waits for the next
          * enrolment. */
         if (!dafl_members_has(&s->u1, m->sender))
@@ -311,6 +354,7 @@ void dafl_server_over(dafl_server *s, dafl_fault fault)
                                  .fault = fault},
                    NULL);
     send_over(s, &s->online);
+    dafl_server_dismiss(s);
 }
 
 uint64_t dafl_server_deadline(const dafl_server *s)

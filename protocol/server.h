@@ -17,10 +17,12 @@ typedef enum {
     DAFL_SERVER_DEALING,   /* PEERS sent, SHARES come */
     DAFL_SERVER_ACKING,    /* SETUP sent, SETUP_ACKs come */
     DAFL_SERVER_PAUSED,    /* too few clients online for a slot */
+    DAFL_SERVER_KEYING,    /* ASK sent, the key holder's KEY comes */
     DAFL_SERVER_CASTING,   /* MODEL sent, READYs come */
     DAFL_SERVER_COLLECT,   /* CAST sent, uploads come */
     DAFL_SERVER_SURVEY,    /* SURV sent, signatures come */
     DAFL_SERVER_REVEAL,    /* CONF sent, shares come */
+    DAFL_SERVER_OPENING,   /* OPEN sent, the key holder's words come */
     DAFL_SERVER_DONE,      /* no more questions */
     DAFL_SERVER_FAILED,    /* the run is over, see dafl_server_fault */
     DAFL_SERVER_STATES
@@ -68,8 +70,8 @@ DAFL_CHECK dafl_err dafl_server_start(dafl_server *s, uint64_t now);
 /* A message; what is wrong with it becomes an event. */
 DAFL_CHECK dafl_err dafl_server_receive(dafl_server *s, dafl_bytes message,
                                         uint64_t now);
-/* The transport has lost a client; it is back when it speaks again. */
-DAFL_CHECK dafl_err dafl_server_lost(dafl_server *s, uint16_t client,
+/* The transport has lost a party; it is back when it speaks again. */
+DAFL_CHECK dafl_err dafl_server_lost(dafl_server *s, uint16_t party,
                                      uint64_t now);
 /* To be called when the deadline has passed (any other call is harmless). */
 DAFL_CHECK dafl_err dafl_server_tick(dafl_server *s, uint64_t now);

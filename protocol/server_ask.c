@@ -15,11 +15,10 @@ void dafl_server_drop_slot(dafl_server *s)
 
     s->chosen = s->ready = s->seen = s->a = s->waiting = s->granted = s->done =
         s->u3 = s->signers = s->revealed = s->liars = dafl_members_none(k);
-    dafl_bulk_free(s->total);
-    s->total = NULL;
+    dafl_adder_drop(&s->total);
+    dafl_server_drop_opening(s);
     for (size_t u = 0; u < k && s->cells != NULL && s->seats != NULL; u++) {
-        dafl_bulk_free(s->cells[u]);
-        s->cells[u] = NULL;
+        dafl_adder_drop(&s->cells[u]);
         dafl_writer_drop(&s->seats[u].upload);
         dafl_secret_free(s->seats[u].shares_of);
         s->seats[u].shares_of = NULL;
@@ -135,22 +134,25 @@ static void send_segments(dafl_server *s, uint32_t first,
     uint32_t last = s->question.number;
     uint64_t room = s->node.config->body_max - fields;
     dafl_segment *segments = calloc(last - first + 1, sizeof *segments);
+    dafl_model_msg model = {.query = last,
+                            .rank = s->question.rank,
+                            .key = dafl_writer_bytes(&s->key)};
     dafl_writer w = {0};
-    uint16_t n = 0;
 
     if (segments == NULL) {
         s->err = DAFL_ERR_NOMEM;
         return;
     }
-    for (uint32_t i = first; i <= last && n < UINT16_MAX; i++) {
+    room -= model.key.len < room ? model.key.len : room;
+    for (uint32_t i = first; i <= last && model.n < UINT16_MAX; i++) {
         const dafl_segment *segment = &s->chapters[i].segment;
-        if (n > 0 && segment->bytes.len + fields > room)
+        if (model.n > 0 && segment->bytes.len + fields > room)
             break;
         room -= segment->bytes.len + fields < room ? segment->bytes.len + fields
                                                    : room;
-        segments[n++] = *segment;
+        segments[model.n++] = *segment;
     }
-    dafl_put_model(&w, last, s->question.rank, segments, n);
+    dafl_put_model(&w, &model, segments);
     free(segments);
     dafl_node_send(&s->node, DAFL_MSG_MODEL, s->slot, to, &w);
 }
@@ -170,22 +172,13 @@ void dafl_server_send_model(dafl_server *s, const dafl_members *to)
     }
 }
 
-static void open_slot(dafl_server *s)
+void dafl_server_begin_slot(dafl_server *s)
 {
-    static const dafl_digest no_encryption;
     dafl_members to = dafl_members_both(&s->online, &s->acked);
-    dafl_writer w = {0};
 
-    s->slot++;
-    s->stats.slots++;
     dafl_context_slot(&s->ctx, &s->h_setup, s->slot, s->question.number,
                       &s->chapters[s->question.number].model, s->shape.len,
-                      (uint8_t)s->node.config->contract.w, &no_encryption);
-    dafl_put_u8(&w, DAFL_RECORD_SLOT);
-    dafl_put_u32(&w, s->slot);
-    dafl_put_u32(&w, s->question.number);
-    dafl_put_u32(&w, s->question.rank);
-    dafl_node_append(&s->node, &w);
+                      (uint8_t)s->node.config->contract.w, &s->he);
     dafl_node_tell_model(
         &s->node,
         &(dafl_event){.slot = s->slot,
@@ -193,9 +186,26 @@ static void open_slot(dafl_server *s)
                       .peer = DAFL_NOBODY,
                       .set = s->chosen,
                       .digest = s->chapters[s->question.number].model},
-        s->question.rank, s->shape.len, &s->h_setup);
+        s->question.rank, s->shape.len, &s->h_setup, &s->he);
     dafl_server_send_model(s, &to);
     dafl_server_enter(s, DAFL_SERVER_CASTING, DAFL_WAIT_READY);
+}
+
+static void open_slot(dafl_server *s)
+{
+    dafl_writer w = {0};
+
+    s->slot++;
+    s->stats.slots++;
+    dafl_put_u8(&w, DAFL_RECORD_SLOT);
+    dafl_put_u32(&w, s->slot);
+    dafl_put_u32(&w, s->question.number);
+    dafl_put_u32(&w, s->question.rank);
+    dafl_node_append(&s->node, &w);
+    if (s->encryption != NULL)
+        dafl_server_ask_key(s);
+    else
+        dafl_server_begin_slot(s);
 }
 
 static size_t count_cells(const dafl_server *s, const dafl_members *set)

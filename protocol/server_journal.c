@@ -133,15 +133,15 @@ static dafl_err recall_barred(dafl_server *s, dafl_reader *r)
 
 static dafl_err recall_heard(dafl_server *s, dafl_reader *r)
 {
-    uint16_t client = 0;
+    uint16_t party = 0;
     uint32_t boot = 0;
 
-    DAFL_TRY(dafl_get_u16(r, &client));
+    DAFL_TRY(dafl_get_u16(r, &party));
     DAFL_TRY(dafl_get_u32(r, &boot));
     DAFL_TRY(dafl_get_end(r));
-    if (client >= s->node.roster->n_clients)
+    if (party >= s->node.roster->n)
         return DAFL_ERR_PEER;
-    s->node.heard[client] = (uint64_t)boot << 32;
+    s->node.heard[party] = (uint64_t)boot << 32;
     return DAFL_OK;
 }
 

@@ -136,8 +136,8 @@ static dafl_err take_masks_off(dafl_server *s, const dafl_key *b,
     for (size_t u = 0; u < s->a.n; u++)
         if (dafl_members_has(&s->a, u))
             pk[u] = s->seats[u].keys[i].pk;
-    return dafl_masking_open(s->total, (size_t)s->shape.len, &masking, &s->u3,
-                             b, sk, s->pool);
+    return dafl_masking_open(s->total.words, (size_t)s->shape.len, &masking,
+                             &s->u3, b, sk, s->pool);
 }
 
 /* Tell of the sum and journal it, in this order: it is known from now on, even
@@ -154,7 +154,7 @@ static void record_sum(dafl_server *s, dafl_digest *digest)
         s->err = DAFL_ERR_NOMEM;
         return;
     }
-    dafl_ring_pack(words, s->total, len, w);
+    dafl_ring_pack(words, s->total.words, len, w);
     dafl_hash_one(digest, "deepafl/sum", (dafl_bytes){words, bytes});
     dafl_put_u8(&record, DAFL_RECORD_SUM);
     dafl_put_u32(&record, s->slot);
@@ -189,7 +189,7 @@ static void finish(dafl_server *s)
         s->err = DAFL_ERR_NOMEM;
         return;
     }
-    dafl_ring_to_int(sum, s->total, len, s->node.config->contract.w);
+    dafl_ring_to_int(sum, s->total.words, len, s->node.config->contract.w);
     fault =
         s->method->take(s->method_self, &s->question, sum, len, &s->u3, &why);
     dafl_bulk_free(sum);

@@ -18,13 +18,18 @@ void dafl_server_drop_shares(dafl_server *s)
         dafl_writer_drop(&s->seats[u].shares);
 }
 
+static void put_invite(const dafl_server *s, dafl_writer *w)
+{
+    dafl_put_invite(w, &(dafl_invite){.enrolment = s->enrolment,
+                                      .roster = s->node.roster_hash,
+                                      .config = s->node.config_hash});
+}
+
 void dafl_server_send_invite(dafl_server *s, const dafl_members *to)
 {
     dafl_writer w = {0};
 
-    dafl_put_invite(&w, &(dafl_invite){.enrolment = s->enrolment,
-                                       .roster = s->node.roster_hash,
-                                       .config = s->node.config_hash});
+    put_invite(s, &w);
     dafl_node_send(&s->node, DAFL_MSG_INVITE, 0, to, &w);
 }
 
@@ -33,7 +38,7 @@ void dafl_server_invite(dafl_server *s)
     dafl_members all = dafl_roster_clients(s->node.roster);
     dafl_writer w = {0};
 
-    s->stands = false;
+    s->stands = s->holder_acked = false;
     s->enrolled = s->dealt = s->u0 = s->u1 = s->acked = s->usable =
         dafl_members_none(s->node.roster->n_clients);
     dafl_server_drop_shares(s);
@@ -137,16 +142,22 @@ dafl_fault dafl_server_on_enroll(dafl_server *s, const dafl_envelope *m)
     return DAFL_FAULT_NONE;
 }
 
-void dafl_server_send_peers(dafl_server *s, const dafl_members *to)
+static void put_peers(const dafl_server *s, dafl_writer *w)
 {
     dafl_peer peers[DAFL_CLIENTS_MAX];
-    dafl_writer w = {0};
     uint16_t n = 0;
 
     for (size_t u = 0; u < s->u0.n; u++)
         if (dafl_members_has(&s->u0, u))
             peers[n++] = s->seats[u].peer;
-    dafl_put_peers(&w, peers, n);
+    dafl_put_peers(w, peers, n);
+}
+
+void dafl_server_send_peers(dafl_server *s, const dafl_members *to)
+{
+    dafl_writer w = {0};
+
+    put_peers(s, &w);
     dafl_node_send(&s->node, DAFL_MSG_PEERS, 0, to, &w);
 }
 
@@ -244,37 +255,61 @@ static void put_keys(const dafl_server *s, dafl_writer *w)
         }
 }
 
-void dafl_server_send_setup(dafl_server *s, uint16_t to)
+/* With the packets for one client; `to` DAFL_NOBODY: without any. */
+static void put_setup(const dafl_server *s, uint16_t to, dafl_writer *w)
 {
-    dafl_members one = dafl_members_none(s->node.roster->n_clients);
     dafl_dealer dealers[DAFL_CLIENTS_MAX];
-    dafl_writer packets = {0}, keys = {0}, w = {0};
+    dafl_writer packets = {0}, keys = {0};
     dafl_setup setup = {.n_slots = s->node.config->slots,
-                        .packet_len = (uint32_t)packet_bytes(s)};
+                        .packet_len =
+                            to == DAFL_NOBODY ? 0 : (uint32_t)packet_bytes(s)};
 
-    if (s->seats[to].shares.len == 0)
-        return; /* after a restart of ours the packets are gone */
-    dafl_members_add(&one, to);
     for (uint16_t u = 0; u < s->u1.n; u++) {
         dafl_bytes packet;
         if (!dafl_members_has(&s->u1, u))
             continue;
         dealers[setup.n++] =
             (dafl_dealer){u, s->seats[u].h_shares, s->seats[u].shares_sig};
-        if (u == to)
+        if (u == to || to == DAFL_NOBODY)
             continue;
         packet = packet_for(s, u, to);
         dafl_put_fixed(&packets, packet.ptr, packet.len);
     }
     put_keys(s, &keys);
     if (packets.failed || keys.failed)
-        w.failed = true;
+        w->failed = true;
     setup.packets = dafl_writer_bytes(&packets);
     setup.keys = dafl_writer_bytes(&keys);
-    dafl_put_setup(&w, &setup, dealers);
+    dafl_put_setup(w, &setup, dealers);
     dafl_writer_drop(&packets);
     dafl_writer_drop(&keys);
+}
+
+void dafl_server_send_setup(dafl_server *s, uint16_t to)
+{
+    dafl_members one = dafl_members_none(s->node.roster->n_clients);
+    dafl_writer w = {0};
+
+    if (s->seats[to].shares.len == 0)
+        return; /* after a restart of ours the packets are gone */
+    dafl_members_add(&one, to);
+    put_setup(s, to, &w);
     dafl_node_send(&s->node, DAFL_MSG_SETUP, 0, &one, &w);
+}
+
+/* It deals nothing and is dealt nothing, and judges the setup like a client. */
+void dafl_server_introduce(dafl_server *s)
+{
+    dafl_writer w = {0};
+
+    if (s->encryption == NULL)
+        return;
+    put_invite(s, &w);
+    dafl_node_send_holder(&s->node, DAFL_MSG_INVITE, 0, &w);
+    put_peers(s, &w);
+    dafl_node_send_holder(&s->node, DAFL_MSG_PEERS, 0, &w);
+    put_setup(s, DAFL_NOBODY, &w);
+    dafl_node_send_holder(&s->node, DAFL_MSG_SETUP, 0, &w);
 }
 
 static void digest_setup(dafl_server *s)
@@ -335,6 +370,7 @@ static void close_dealing(dafl_server *s)
     for (uint16_t u = 0; u < s->u1.n; u++)
         if (dafl_members_has(&s->u1, u))
             dafl_server_send_setup(s, u);
+    dafl_server_introduce(s);
     dafl_server_enter(s, DAFL_SERVER_ACKING, DAFL_WAIT_SETUP);
 }
 
@@ -410,7 +446,11 @@ void dafl_server_setup_progress(dafl_server *s, bool late)
     else if (s->state == DAFL_SERVER_DEALING &&
              (late || complete(s, &s->u0, &s->dealt)))
         close_dealing(s);
-    else if (s->state == DAFL_SERVER_ACKING &&
-             (late || complete(s, &s->u1, &s->acked)))
+    else if (s->state == DAFL_SERVER_ACKING && s->encryption != NULL &&
+             !s->holder_acked) {
+        if (late)
+            dafl_server_await_holder(s, DAFL_WAIT_SETUP);
+    } else if (s->state == DAFL_SERVER_ACKING &&
+               (late || complete(s, &s->u1, &s->acked)))
         close_acking(s);
 }

@@ -50,8 +50,7 @@ static void give_up_cell(dafl_server *s, uint16_t cell)
     s->waiting = dafl_members_minus(&s->waiting, &out);
     s->granted = dafl_members_minus(&s->granted, &out);
     s->done = dafl_members_minus(&s->done, &out);
-    dafl_bulk_free(s->cells[cell]);
-    s->cells[cell] = NULL;
+    dafl_adder_drop(&s->cells[cell]);
 }
 
 /* Let more clients upload, cell by cell, as far as the credit goes: a client
@@ -85,12 +84,10 @@ static void cast(dafl_server *s)
     s->a = dafl_server_whole(s, &able);
     if (!dafl_server_cohort_stands(s, &s->a))
         return;
-    s->total = dafl_bulk_alloc(s->shape.len, sizeof *s->total);
-    if (s->total == NULL) {
-        s->err = DAFL_ERR_NOMEM;
+    s->err = dafl_adder_start(&s->total, s->encryption, (size_t)s->shape.len,
+                              s->node.config->contract.w);
+    if (s->err != DAFL_OK)
         return;
-    }
-    memset(s->total, 0, s->shape.len * sizeof *s->total);
     dafl_context_cast(&s->ctx2, &s->ctx, &s->a);
     dafl_node_tell(&s->node,
                    &(dafl_event){.kind = DAFL_EVENT_CAST,
@@ -108,72 +105,61 @@ static void cast(dafl_server *s)
     grant(s);
 }
 
-static size_t upload_bytes(const dafl_server *s)
+size_t dafl_server_upload_bytes(const dafl_server *s)
 {
-    return (size_t)s->shape.len * (s->node.config->contract.w / 8);
+    return s->encryption != NULL
+               ? dafl_he_bytes(s->shape.len)
+               : (size_t)s->shape.len * (s->node.config->contract.w / 8);
 }
 
 dafl_fault dafl_server_on_upload(dafl_server *s, const dafl_envelope *m)
 {
-    dafl_writer *upload = &s->seats[m->sender].upload;
-    dafl_upload got;
-
-    if (dafl_get_upload(&got, m->body) != DAFL_OK)
-        return DAFL_E_FORMAT;
     if (m->slot != s->slot ||
         (!dafl_members_has(&s->granted, m->sender) && !DAFL_WEAK(FIRST_END)))
         return DAFL_E_STATE;
-    if (got.offset == 0)
-        dafl_writer_clear(upload); /* it starts anew */
-    if (got.offset != upload->len ||
-        got.chunk.len > upload_bytes(s) - upload->len)
-        return DAFL_E_FORMAT;
-    dafl_put_fixed(upload, got.chunk.ptr, got.chunk.len);
-    return dafl_writer_done(upload) == DAFL_OK
-               ? DAFL_FAULT_NONE
-               : dafl_server_broke(s, DAFL_ERR_NOMEM);
+    return dafl_node_take_chunk(&s->seats[m->sender].upload, m->body,
+                                dafl_server_upload_bytes(s), &s->err);
 }
 
-/* Add a whole upload to its cell, and a whole cell to the total. */
+/* Add a whole upload to its cell. */
 static dafl_err add_upload(dafl_server *s, uint16_t client)
 {
-    uint16_t cell = dafl_server_cell(s, client);
-    dafl_members members = dafl_server_cell_members(s, cell);
+    dafl_adder *cell = &s->cells[dafl_server_cell(s, client)];
     dafl_writer *upload = &s->seats[client].upload;
-    unsigned w = s->node.config->contract.w;
-    size_t len = (size_t)s->shape.len;
-    uint64_t *acc;
 
-    if (s->cells[cell] == NULL) {
-        s->cells[cell] = dafl_bulk_alloc(len, sizeof *s->cells[cell]);
-        if (s->cells[cell] == NULL)
-            return DAFL_ERR_NOMEM;
-        memset(s->cells[cell], 0, len * sizeof *s->cells[cell]);
-    }
-    acc = s->cells[cell];
-    dafl_ring_add_words(acc, upload->ptr, upload->len / (w / 8), w, false);
+    if (!dafl_adder_started(cell))
+        DAFL_TRY(dafl_adder_start(cell, s->encryption, (size_t)s->shape.len,
+                                  s->node.config->contract.w));
+    DAFL_TRY(dafl_adder_add(cell, dafl_writer_bytes(upload)));
     dafl_writer_drop(upload);
-    if (!dafl_members_within(&members, &s->done))
-        return DAFL_OK;
-    for (size_t i = 0; i < len; i++)
-        s->total[i] += acc[i];
-    dafl_bulk_free(acc);
-    s->cells[cell] = NULL;
     return DAFL_OK;
+}
+
+/* Add a cell to the total once it is whole. */
+static dafl_err add_cell(dafl_server *s, uint16_t cell)
+{
+    dafl_members members = dafl_server_cell_members(s, cell);
+
+    return dafl_members_within(&members, &s->done)
+               ? dafl_adder_merge(&s->total, &s->cells[cell])
+               : DAFL_OK;
 }
 
 dafl_fault dafl_server_on_end(dafl_server *s, const dafl_envelope *m)
 {
+    uint16_t cell = dafl_server_cell(s, m->sender);
     dafl_seat *seat = &s->seats[m->sender];
     dafl_end_msg end;
     dafl_digest dig, said;
+    dafl_err err;
 
     if (dafl_get_end_msg(&end, m->body) != DAFL_OK)
         return DAFL_E_FORMAT;
     if (m->slot != s->slot ||
         (!dafl_members_has(&s->granted, m->sender) && !DAFL_WEAK(FIRST_END)))
         return DAFL_E_STATE; /* the first END counts */
-    if ((end.len != upload_bytes(s) || seat->upload.len != end.len) &&
+    if ((end.len != dafl_server_upload_bytes(s) ||
+         seat->upload.len != end.len) &&
         !DAFL_WEAK(END))
         return DAFL_E_FORMAT;
     dafl_context_upload(&dig, &s->ctx2, m->sender,
@@ -185,6 +171,15 @@ dafl_fault dafl_server_on_end(dafl_server *s, const dafl_envelope *m)
                         s->node.roster->parties[m->sender].id.sign_pk) !=
         DAFL_OK)
         return DAFL_E_AUTH;
+    err = add_upload(s, m->sender);
+    if (err == DAFL_ERR_PEER) {
+        /* It says itself that there will be nothing else. */
+        dafl_node_error(&s->node, s->slot, m->sender, DAFL_E_SEAL);
+        give_up_cell(s, cell);
+        return DAFL_FAULT_NONE;
+    }
+    if (err != DAFL_OK)
+        return dafl_server_broke(s, err);
     seat->dig = end.dig;
     seat->end_sig = end.sig;
     if (dafl_members_has(&s->granted, m->sender))
@@ -196,9 +191,8 @@ dafl_fault dafl_server_on_end(dafl_server *s, const dafl_envelope *m)
                                  .peer = m->sender,
                                  .digest = end.dig},
                    NULL);
-    if (add_upload(s, m->sender) != DAFL_OK)
-        return dafl_server_broke(s, DAFL_ERR_NOMEM);
-    return DAFL_FAULT_NONE;
+    err = add_cell(s, cell);
+    return err == DAFL_OK ? DAFL_FAULT_NONE : dafl_server_broke(s, err);
 }
 
 /* What the survivors' uploads were, in order. */
@@ -209,10 +203,10 @@ static void put_digests(const dafl_server *s, dafl_writer *w)
             dafl_put_fixed(w, s->seats[u].dig.b, DAFL_HASH_BYTES);
 }
 
-static void send_surv(dafl_server *s, const dafl_members *to)
+void dafl_server_put_surv(const dafl_server *s, dafl_writer *w)
 {
     dafl_surv surv = {.a = s->a, .u3 = s->u3};
-    dafl_writer digests = {0}, ends = {0}, w = {0};
+    dafl_writer digests = {0}, ends = {0};
 
     put_digests(s, &digests);
     for (size_t u = 0; u < s->u3.n; u++)
@@ -220,10 +214,17 @@ static void send_surv(dafl_server *s, const dafl_members *to)
             dafl_put_fixed(&ends, s->seats[u].end_sig.b, DAFL_SIGNATURE_BYTES);
     surv.digests = dafl_writer_bytes(&digests);
     surv.ends = dafl_writer_bytes(&ends);
-    dafl_put_surv(&w, &surv);
-    w.failed |= digests.failed || ends.failed;
+    dafl_put_surv(w, &surv);
+    w->failed |= digests.failed || ends.failed;
     dafl_writer_drop(&digests);
     dafl_writer_drop(&ends);
+}
+
+static void send_surv(dafl_server *s, const dafl_members *to)
+{
+    dafl_writer w = {0};
+
+    dafl_server_put_surv(s, &w);
     dafl_node_send(&s->node, DAFL_MSG_SURV, s->slot, to, &w);
 }
 
@@ -268,10 +269,10 @@ dafl_fault dafl_server_on_sign(dafl_server *s, const dafl_envelope *m)
 }
 
 /* As many signatures as a quorum needs, t besides anyone's own. */
-static void send_conf(dafl_server *s, const dafl_members *to)
+void dafl_server_put_conf(const dafl_server *s, dafl_writer *w)
 {
     dafl_conf conf = {.signers = dafl_members_none(s->signers.n)};
-    dafl_writer signatures = {0}, w = {0};
+    dafl_writer signatures = {0};
 
     for (size_t u = 0, n = 0; u < s->signers.n && n <= s->t; u++)
         if (dafl_members_has(&s->signers, u)) {
@@ -281,9 +282,16 @@ static void send_conf(dafl_server *s, const dafl_members *to)
             n++;
         }
     conf.signatures = dafl_writer_bytes(&signatures);
-    dafl_put_conf(&w, &conf);
-    w.failed |= signatures.failed;
+    dafl_put_conf(w, &conf);
+    w->failed |= signatures.failed;
     dafl_writer_drop(&signatures);
+}
+
+static void send_conf(dafl_server *s, const dafl_members *to)
+{
+    dafl_writer w = {0};
+
+    dafl_server_put_conf(s, &w);
     dafl_node_send(&s->node, DAFL_MSG_CONF, s->slot, to, &w);
 }
 
@@ -350,7 +358,7 @@ void dafl_server_catch_up(dafl_server *s, uint16_t client)
 {
     dafl_members one = dafl_members_none(s->node.roster->n_clients);
     bool slot =
-        s->state >= DAFL_SERVER_CASTING && s->state <= DAFL_SERVER_REVEAL;
+        s->state >= DAFL_SERVER_CASTING && s->state <= DAFL_SERVER_OPENING;
 
     dafl_members_add(&one, client);
     if (!slot)
@@ -419,6 +427,13 @@ void dafl_server_slot_progress(dafl_server *s, bool late)
              all_there(s, &s->seen, &s->signers, late))
         confirm(s);
     else if (s->state == DAFL_SERVER_REVEAL &&
-             all_there(s, &s->signers, &s->revealed, late))
-        dafl_server_open(s);
+             all_there(s, &s->signers, &s->revealed, late)) {
+        if (s->encryption != NULL)
+            dafl_server_ask_open(s);
+        else
+            dafl_server_open(s);
+    } else if (late && s->state == DAFL_SERVER_KEYING)
+        dafl_server_await_holder(s, DAFL_WAIT_SIGN);
+    else if (late && s->state == DAFL_SERVER_OPENING)
+        dafl_server_await_holder(s, DAFL_WAIT_UPLOAD);
 }

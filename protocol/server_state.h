@@ -3,6 +3,7 @@
 #ifndef DAFL_PROTOCOL_SERVER_STATE_H
 #define DAFL_PROTOCOL_SERVER_STATE_H
 
+#include "protocol/adder.h"
 #include "protocol/context.h"
 #include "protocol/node.h"
 #include "protocol/rules.h"
@@ -43,6 +44,7 @@ struct dafl_server {
     const dafl_server_method *method;
     void *method_self;
     dafl_pool *pool;
+    dafl_he *encryption; /* NULL: the mode has none */
     dafl_server_state state;
     dafl_fault fault;
     dafl_err err;
@@ -58,7 +60,8 @@ struct dafl_server {
     dafl_members barred; /* whole cells, for the rest of the run */
     size_t t;
     dafl_digest h_setup;
-    dafl_seat *seats; /* [client] */
+    dafl_seat *seats;  /* [client] */
+    bool holder_acked; /* the key holder knows the setup */
 
     /* the model */
     dafl_chapter *chapters;
@@ -82,14 +85,24 @@ struct dafl_server {
     dafl_members a, waiting, granted, done, u3;
     dafl_members signers, revealed;
     dafl_members liars; /* named for a wrong share */
-    uint64_t *total;    /* whole cells */
-    uint64_t **cells;   /* [cell]: sums of cells that are not whole yet */
+    dafl_adder total;   /* whole cells */
+    dafl_adder *cells;  /* [cell]: sums of cells that are not whole yet */
+    /* with encryption: */
+    dafl_writer key;          /* the body of KEY */
+    dafl_digest he;           /* of the key in it; zeros without encryption */
+    dafl_writer sealed, open; /* the blinded sum, and what asks to open it */
+    dafl_digest sealed_dig;
+    uint64_t *blind;    /* bulk memory */
+    dafl_writer opened; /* what has come of it */
 };
 
 typedef dafl_fault dafl_server_handler(dafl_server *s, const dafl_envelope *m);
 dafl_server_handler dafl_server_on_enroll, dafl_server_on_shares,
     dafl_server_on_ack, dafl_server_on_ready, dafl_server_on_upload,
-    dafl_server_on_end, dafl_server_on_sign, dafl_server_on_reveal;
+    dafl_server_on_end, dafl_server_on_sign, dafl_server_on_reveal,
+    /* from the key holder: */
+    dafl_server_on_holder_hello, dafl_server_on_holder_ack, dafl_server_on_key,
+    dafl_server_on_opening, dafl_server_on_opened, dafl_server_on_refusal;
 
 /* Set the state and how long it may last. */
 void dafl_server_enter(dafl_server *s, dafl_server_state state, dafl_wait wait);
@@ -120,6 +133,25 @@ void dafl_server_ask(dafl_server *s);
 void dafl_server_resume(dafl_server *s, bool late);
 /* The question, and the segments that these clients lack. */
 void dafl_server_send_model(dafl_server *s, const dafl_members *to);
+/* The key holder has given a key, or none is needed: send the question. */
+void dafl_server_begin_slot(dafl_server *s);
+/* Bytes of an upload. */
+size_t dafl_server_upload_bytes(const dafl_server *s);
+/* The bodies of SURV and CONF. */
+void dafl_server_put_surv(const dafl_server *s, dafl_writer *w);
+void dafl_server_put_conf(const dafl_server *s, dafl_writer *w);
+
+/* The key holder: tell it of the setup, ask it for the slot's key, ask it to
+ * open the sum, tell it that the run is over. */
+void dafl_server_introduce(dafl_server *s);
+void dafl_server_ask_key(dafl_server *s);
+void dafl_server_ask_open(dafl_server *s);
+void dafl_server_dismiss(dafl_server *s);
+/* It is late; nothing goes on without it. */
+void dafl_server_await_holder(dafl_server *s, dafl_wait wait);
+/* Forget what belongs to it in the slot. */
+void dafl_server_drop_opening(dafl_server *s);
+
 /* Judge a cohort as the clients will, and by its number; when it does not stand
  * the attempt is over. */
 bool dafl_server_cohort_stands(dafl_server *s, const dafl_members *cohort);

@@ -42,6 +42,9 @@ typedef enum {
     DAFL_WEAK_ENROLMENT,   /* both: signatures are good for any enrolment */
     DAFL_WEAK_ROLLBACK,    /* client: goes on with an old copy of its disk */
     DAFL_WEAK_SPLIT,       /* both: keys are not bound to the setup */
+    DAFL_WEAK_HOLDER_KEY,  /* client: encrypts with anybody's key */
+    DAFL_WEAK_OPENING,     /* key holder: opens without a quorum */
+    DAFL_WEAK_ONE_OPENING, /* key holder: opens as often as it is asked */
 } dafl_weak;
 
 #ifdef DAFL_WEAKEN

@@ -178,7 +178,10 @@ static void lie_model(dafl_writer *body, uint8_t question, uint8_t shape)
                                        .layer = (uint16_t)q,
                                        .slot = q == 0 ? 0 : shape & 7,
                                        .bytes = {chain, sizeof chain}};
-    dafl_put_model(body, question % 4, shape >> 3 & 1, segments, n);
+    dafl_put_model(body,
+                   &(dafl_model_msg){
+                       .query = question % 4, .rank = shape >> 3 & 1, .n = n},
+                   segments);
 }
 
 void fm_server_lies(fm_world *w, uint16_t to, uint8_t kind, uint32_t slot,

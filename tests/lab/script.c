@@ -203,7 +203,8 @@ void script_ask_next(script *s)
     segment.query++;
     segment.layer = (uint16_t)(segment.query / 2);
     segment.slot = s->slot;
-    dafl_put_model(&w, segment.query, 0, &segment, 1);
+    dafl_put_model(&w, &(dafl_model_msg){.query = segment.query, .n = 1},
+                   &segment);
     dafl_writer_drop(&s->model);
     s->model = w;
 }

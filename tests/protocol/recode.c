@@ -33,6 +33,15 @@ SIMPLE(dafl_signature, sign)
 SIMPLE(dafl_conf, conf)
 SIMPLE(dafl_result, result)
 SIMPLE(dafl_hello, hello)
+SIMPLE(dafl_key_msg, key_msg)
+SIMPLE(dafl_open_msg, open)
+SIMPLE(dafl_digest, opened)
+
+static bool ask(dafl_bytes b, dafl_writer *w)
+{
+    (void)w;
+    return dafl_get_ask(b) == DAFL_OK;
+}
 
 static bool end(dafl_bytes b, dafl_writer *w)
 {
@@ -100,20 +109,19 @@ static bool setup(dafl_bytes b, dafl_writer *w)
 
 static bool model(dafl_bytes b, dafl_writer *w)
 {
-    dafl_model_msg m;
+    dafl_model_msg m, left;
     dafl_segment *list;
-    uint16_t n;
 
     if (dafl_get_model(&m, b) != DAFL_OK)
         return false;
-    n = m.n;
-    list = array(n, sizeof *list);
-    for (size_t i = 0; i < n; i++)
-        if (dafl_model_next(&m, &list[i]) != DAFL_OK)
+    left = m;
+    list = array(m.n, sizeof *list);
+    for (size_t i = 0; i < m.n; i++)
+        if (dafl_model_next(&left, &list[i]) != DAFL_OK)
             abort();
-    if (dafl_model_next(&m, &list[n]) != DAFL_ERR_ARG)
+    if (dafl_model_next(&left, &list[m.n]) != DAFL_ERR_ARG)
         abort();
-    dafl_put_model(w, m.query, m.rank, list, n);
+    dafl_put_model(w, &m, list);
     free(list);
     return true;
 }
@@ -144,7 +152,9 @@ bool recode(unsigned type, dafl_bytes body, dafl_writer *w)
         [DAFL_MSG_END] = end,       [DAFL_MSG_SURV] = surv,
         [DAFL_MSG_SIGN] = sign,     [DAFL_MSG_CONF] = conf,
         [DAFL_MSG_REVEAL] = reveal, [DAFL_MSG_RESULT] = result,
-        [DAFL_MSG_HELLO] = hello,
+        [DAFL_MSG_HELLO] = hello,   [DAFL_MSG_ASK] = ask,
+        [DAFL_MSG_KEY] = key_msg,   [DAFL_MSG_OPEN] = open,
+        [DAFL_MSG_OPENED] = opened,
     };
 
     return type < DAFL_MSG_COUNT && by_type[type] != NULL &&
