@@ -84,17 +84,18 @@ static dafl_err read_security(const settings *set, federation_plan *plan,
                  set->min_cohort != UNSET || set->drop != 0 ||
                  set->drop_for_good != 0;
 
-    plan->masks = strcmp(set->secure_agg, "masks") == 0;
+    p->encrypt = strcmp(set->secure_agg, "seal") == 0;
+    plan->masks = p->encrypt || strcmp(set->secure_agg, "masks") == 0;
     if (!plan->masks && strcmp(set->secure_agg, "none") != 0)
         return dafl_fail(why, DAFL_ERR_INPUT,
-                         "--secure-agg: '%s' is not one of none, masks",
+                         "--secure-agg: '%s' is not one of none, masks, seal",
                          set->secure_agg);
     if (!plan->masks)
         return !tuned ? DAFL_OK
                       : dafl_fail(why, DAFL_ERR_INPUT,
                                   "--cell-size, --colluders, --min-cohort, "
                                   "--drop, --drop-for-good: only with "
-                                  "--secure-agg masks");
+                                  "--secure-agg masks or seal");
     if (set->projections != NULL)
         return dafl_fail(why, DAFL_ERR_INPUT,
                          "--projections: in a masked run all clients draw them "
@@ -395,6 +396,7 @@ static dafl_err train(simulation *sim, dafl_why *why)
 static void print_security(const simulation *sim)
 {
     dafl_server_stats st = secure_stats(federation_secure(sim->fed));
+    bool seal = strcmp(sim->set.secure_agg, "seal") == 0;
     const layer_row *all = &sim->all;
 
     printf("Time: clients computing %.2f s, masking %.2f s; server unmasking "
@@ -405,9 +407,9 @@ static void print_security(const simulation *sim)
            "%u enrolment%s.\n",
            st.slots, st.failed, sim->full, sim->increments, all->dropouts,
            st.rebuilt, st.enrolments, st.enrolments == 1 ? "" : "s");
-    printf("The server saw masked uploads and opened %u sums %s, nothing "
+    printf("The server saw masked %suploads and opened %u sums %s, nothing "
            "else.\n",
-           st.answered,
+           seal ? "and encrypted " : "", st.answered,
            secure_policy(federation_secure(sim->fed))->g == 1
                ? "over many clients"
                : "of whole cells");
@@ -481,8 +483,8 @@ static json_t *security_json(const simulation *sim)
     st = secure_stats(s);
     return json_pack(
         "{s:s, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "mode",
-        "masks", "cell_size", (int)p->g, "min_cohort", (int)p->m, "colluders",
-        (int)p->c, "slots", (json_int_t)st.slots, "failed_slots",
+        sim->set.secure_agg, "cell_size", (int)p->g, "min_cohort", (int)p->m,
+        "colluders", (int)p->c, "slots", (json_int_t)st.slots, "failed_slots",
         (json_int_t)st.failed, "full_grams", (json_int_t)sim->full,
         "increments", (json_int_t)sim->increments, "dropouts",
         (json_int_t)sim->all.dropouts, "secrets_rebuilt",
@@ -573,7 +575,8 @@ int cmd_simulate(int argc, char **argv)
         {OPT_HEADING, NULL, NULL, NULL, "Secure aggregation"},
         {OPT_TEXT, "secure-agg", "HOW", &s->secure_agg,
          "none (default), or masks: uploads are masked, the server opens\n"
-         "only sums, through the real protocol (3 to 256 clients)"},
+         "only sums, through the real protocol (3 to 256 clients); or\n"
+         "seal: masked uploads are encrypted, a key holder opens the sum"},
         {OPT_SIZE, "cell-size", "G", &s->cell_size,
          "least clients per cell: sums are over whole cells (default:\n"
          "colluders + 2; 1: no cells, any cohort)"},

@@ -289,22 +289,6 @@ static dafl_err check_by(const raw_source *src, const char *text,
     return DAFL_OK;
 }
 
-static dafl_err check_seal(const raw_source *src, const runfile *run)
-{
-    if (run->config.mode != DAFL_MODE_SEAL)
-        return DAFL_OK;
-    if (run->roster.n != run->roster.n_clients + 2)
-        return raw_refuse_rule(src, "E_POLICY: secure_agg is 'seal': the "
-                                    "roster needs a key holder");
-    if (run->config.contract.w > 56)
-        return raw_refuse_rule(src,
-                               "E_POLICY: secure_agg is 'seal': that has room "
-                               "for w = 56 bits, not %u; lower contract.s, q "
-                               "or n_max",
-                               run->config.contract.w);
-    return DAFL_OK;
-}
-
 static dafl_err check_rules(const raw_source *src, const raw_run *raw,
                             const runfile *run)
 {
@@ -316,7 +300,6 @@ static dafl_err check_rules(const raw_source *src, const raw_run *raw,
     if (fault != DAFL_FAULT_NONE)
         return raw_refuse_rule(src, "%s: %s", dafl_fault_name(fault), why.text);
     DAFL_TRY(check_by(src, raw->training.by, run));
-    DAFL_TRY(check_seal(src, run));
     if (runfile_least_sum(run, cells) < c->policy.m)
         return raw_refuse_rule(
             src,

@@ -1,28 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agents/secure.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agents/cli.h"
+#include "agents/letters.h"
 #include "agents/shared.h"
 #include "lib/secret.h"
 #include "protocol/client.h"
-#include "protocol/envelope.h"
-
-/* A message on its way; several clients may be about to get the same one. */
-typedef struct {
-    atomic_uint users;
-    size_t len;
-    uint8_t bytes[];
-} letter;
-
-typedef struct {
-    letter **at;
-    size_t n, room;
-} letters;
+#include "protocol/holder.h"
 
 /* Where in a slot a client drops out: the last thing it does, or does not. */
 typedef enum {
@@ -66,9 +53,11 @@ struct secure {
     dafl_roster roster;
     dafl_config config;
     dafl_writer method_params;
-    dafl_secret_identity server_id;
+    dafl_secret_identity server_id, holder_id;
     dafl_deep_server *deep;
     dafl_server *server;
+    dafl_holder *holder; /* NULL: no encryption */
+    letters to_holder, from_holder;
     shared *projections;
     uint64_t now; /* virtual milliseconds */
     dafl_draw dice;
@@ -77,61 +66,6 @@ struct secure {
     bool answered;
     double solve_s;
 };
-
-/* ---- letters ---- */
-
-static letter *letter_new(dafl_bytes bytes)
-{
-    letter *l = malloc(sizeof *l + bytes.len);
-
-    if (l == NULL)
-        return NULL;
-    atomic_init(&l->users, 1);
-    l->len = bytes.len;
-    memcpy(l->bytes, bytes.ptr, bytes.len);
-    return l;
-}
-
-static void letter_drop(letter *l)
-{
-    if (l != NULL && atomic_fetch_sub(&l->users, 1) == 1)
-        free(l);
-}
-
-static dafl_err letters_add(letters *list, letter *l)
-{
-    if (list->n == list->room) {
-        size_t room = list->room == 0 ? 8 : 2 * list->room;
-        letter **at = realloc(list->at, room * sizeof(letter *));
-        if (at == NULL) {
-            letter_drop(l);
-            return DAFL_ERR_NOMEM;
-        }
-        list->at = at;
-        list->room = room;
-    }
-    list->at[list->n++] = l;
-    return DAFL_OK;
-}
-
-static void letters_clear(letters *list)
-{
-    for (size_t i = 0; i < list->n; i++)
-        letter_drop(list->at[i]);
-    list->n = 0;
-}
-
-/* Type and slot of a message that a machine of ours made. */
-static dafl_msg_type type_of(const letter *l, uint32_t *slot)
-{
-    dafl_envelope m;
-
-    if (dafl_get_envelope(&m, (dafl_bytes){l->bytes, l->len}, UINT64_MAX) !=
-        DAFL_FAULT_NONE)
-        return DAFL_MSG_COUNT;
-    *slot = m.slot;
-    return (dafl_msg_type)m.type;
-}
 
 /* ---- clients ---- */
 
@@ -260,14 +194,10 @@ static void empty_client(client *c)
 {
     dafl_effect e;
 
-    while (dafl_client_next(c->machine, &e)) {
-        letter *l;
-        if (e.kind != DAFL_DO_SEND)
-            continue;
-        l = letter_new(e.bytes);
-        if (l == NULL || letters_add(&c->out, l) != DAFL_OK)
+    while (dafl_client_next(c->machine, &e))
+        if (e.kind == DAFL_DO_SEND &&
+            letters_add(&c->out, letter_new(e.bytes)) != DAFL_OK)
             c->err = DAFL_ERR_NOMEM;
-    }
 }
 
 static void work_client(void *ctx, unsigned worker, size_t i)
@@ -411,7 +341,7 @@ static dafl_err route_to(secure *s, client *c, letter *l)
 
     if (!c->connected)
         return DAFL_OK;
-    if (type_of(l, &slot) == DAFL_MSG_MODEL) {
+    if (letter_type(l, &slot) == DAFL_MSG_MODEL) {
         roll(s, c, slot);
         if (c->phase == DROP_AT_MODEL)
             return disconnect(s, c);
@@ -426,6 +356,8 @@ static dafl_err route(secure *s, const dafl_effect *e)
     letter *l = letter_new(e->bytes);
     dafl_err err = l == NULL ? DAFL_ERR_NOMEM : DAFL_OK;
 
+    if (e->to_holder)
+        return letters_add(&s->to_holder, l);
     for (size_t i = 0; i < s->n && err == DAFL_OK; i++)
         if (dafl_members_has(&e->to, i))
             err = route_to(s, &s->clients[i], l);
@@ -472,7 +404,7 @@ static dafl_err deliver(secure *s, client *c)
     for (size_t k = 0; k < c->out.n && c->connected; k++) {
         letter *l = c->out.at[k];
         uint32_t slot = 0;
-        dafl_msg_type type = type_of(l, &slot);
+        dafl_msg_type type = letter_type(l, &slot);
         bool last = false, arrives = true;
         if (slot == c->slot && slot > 0 && type != DAFL_MSG_HELLO)
             arrives = passes(c, type, &last);
@@ -513,19 +445,53 @@ static bool clients_turn(secure *s)
     return true;
 }
 
+static dafl_err empty_holder(secure *s)
+{
+    dafl_effect e;
+
+    while (dafl_holder_next(s->holder, &e))
+        if (e.kind == DAFL_DO_SEND)
+            DAFL_TRY(letters_add(&s->from_holder, letter_new(e.bytes)));
+    return DAFL_OK;
+}
+
+/* The key holder works on what it has got, and the server takes its answer;
+ * true if there was something. */
+static dafl_err holders_turn(secure *s, bool *any)
+{
+    letters in = s->to_holder, out;
+
+    *any = in.n > 0 || s->from_holder.n > 0;
+    s->to_holder = (letters){0};
+    for (size_t k = 0; k < in.n; k++)
+        DAFL_TRY(dafl_holder_receive(
+            s->holder, (dafl_bytes){in.at[k]->bytes, in.at[k]->len}));
+    letters_free(&in);
+    DAFL_TRY(empty_holder(s));
+    out = s->from_holder;
+    s->from_holder = (letters){0};
+    for (size_t k = 0; k < out.n; k++)
+        DAFL_TRY(dafl_server_receive(
+            s->server, (dafl_bytes){out.at[k]->bytes, out.at[k]->len}, s->now));
+    letters_free(&out);
+    return empty_server(s);
+}
+
 /* The server takes what has come; without anything, time passes. */
 static dafl_err servers_turn(secure *s, bool idle)
 {
     double start = cli_now();
-    bool any = false;
+    bool any = false, held = false;
 
     s->solve_s = 0;
+    if (s->holder != NULL)
+        DAFL_TRY(holders_turn(s, &held));
     for (size_t i = 0; i < s->n; i++) {
         any |= s->clients[i].out.n > 0;
         DAFL_TRY(deliver(s, &s->clients[i]));
         DAFL_TRY(empty_server(s));
     }
-    if (!any && idle) {
+    if (!any && !held && idle) {
         s->now = dafl_server_deadline(s->server);
         if (s->now == UINT64_MAX)
             return DAFL_ERR_ARG; /* it would wait for ever */
@@ -621,7 +587,7 @@ static dafl_err make_identity(dafl_secret_identity *out, const dafl_seed *seed,
 /* Cells at random, of the asked size; what is left over joins the last ones. */
 static dafl_err make_roster(secure *s, dafl_why *why)
 {
-    dafl_party parties[DAFL_CLIENTS_MAX + 1];
+    dafl_party parties[DAFL_PARTIES_MAX];
     uint32_t order[DAFL_CLIENTS_MAX];
     size_t cells = s->plan.cell_size > s->n ? 1 : s->n / s->plan.cell_size;
 
@@ -644,7 +610,14 @@ static dafl_err make_roster(secure *s, dafl_why *why)
     parties[s->n] = (dafl_party){.id = s->server_id.public,
                                  .role = DAFL_ROLE_SERVER,
                                  .cell = DAFL_NO_CELL};
-    return dafl_roster_make(&s->roster, parties, s->n + 1, why);
+    if (!s->plan.encrypt)
+        return dafl_roster_make(&s->roster, parties, s->n + 1, why);
+    DAFL_TRY(make_identity(&s->holder_id, &s->params->seed, s->n + 1,
+                           "keyholder", why));
+    parties[s->n + 1] = (dafl_party){.id = s->holder_id.public,
+                                     .role = DAFL_ROLE_KEYHOLDER,
+                                     .cell = DAFL_NO_CELL};
+    return dafl_roster_make(&s->roster, parties, s->n + 2, why);
 }
 
 static dafl_err make_config(secure *s)
@@ -653,6 +626,7 @@ static dafl_err make_config(secure *s)
     size_t half = s->n / 2 + 1;
 
     s->config = dafl_config_default();
+    s->config.mode = s->plan.encrypt ? DAFL_MODE_SEAL : DAFL_MODE_MASKS;
     p->c = (uint16_t)s->plan.colluders;
     p->g = (uint16_t)s->plan.cell_size;
     p->m = (uint16_t)s->plan.min_cohort;
@@ -703,6 +677,22 @@ static dafl_err make_server(secure *s, dafl_model *model, dafl_why *why)
     return dafl_server_new(&s->server, &params, NULL, why);
 }
 
+static dafl_err make_holder(secure *s, dafl_why *why)
+{
+    dafl_holder_params params = {
+        .roster = &s->roster,
+        .config = &s->config,
+        .self = &s->holder_id,
+        .floor = {.any_cohort = s->config.policy.g == 1},
+        .pool = s->pool};
+
+    if (!s->plan.encrypt)
+        return DAFL_OK;
+    DAFL_TRY(dafl_holder_new(&s->holder, &params, NULL, why));
+    DAFL_TRY(dafl_holder_start(s->holder));
+    return empty_holder(s);
+}
+
 dafl_err secure_new(secure **out, dafl_model *model, dafl_pool *pool,
                     const dafl_data *train, const partition *p,
                     const secure_plan *plan, dafl_why *why)
@@ -733,6 +723,8 @@ dafl_err secure_new(secure **out, dafl_model *model, dafl_pool *pool,
         err = shared_new(&s->projections, model);
     if (err == DAFL_OK)
         err = make_server(s, model, why);
+    if (err == DAFL_OK)
+        err = make_holder(s, why);
     if (err == DAFL_OK) {
         plan_leaving(s);
         for_all_clients(s, found_client);
@@ -757,17 +749,19 @@ void secure_free(secure **secure_federation)
         dafl_client_free(&c->machine);
         dafl_deep_client_free(&c->deep);
         dafl_identity_wipe(&c->id);
-        letters_clear(&c->in);
-        letters_clear(&c->out);
-        free(c->in.at);
-        free(c->out.at);
+        letters_free(&c->in);
+        letters_free(&c->out);
     }
     free(s->clients);
+    letters_free(&s->to_holder);
+    letters_free(&s->from_holder);
+    dafl_holder_free(&s->holder);
     dafl_server_free(&s->server);
     dafl_deep_server_free(&s->deep);
     shared_free(&s->projections);
     dafl_writer_drop(&s->method_params);
     dafl_identity_wipe(&s->server_id);
+    dafl_identity_wipe(&s->holder_id);
     free(s);
     *secure_federation = NULL;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A federation inside one process whose sums are masked: the machines of
- * protocol/ for every client and the server, with messages between them that
- * get lost when a client drops out. The clock is virtual: waiting costs
- * nothing. */
+ * protocol/ for every client, the server and if there is one the key holder,
+ * with messages between them that get lost when a client drops out. The clock
+ * is virtual: waiting costs nothing. */
 #ifndef DAFL_AGENTS_SECURE_H
 #define DAFL_AGENTS_SECURE_H
 
@@ -13,6 +13,7 @@
 
 typedef struct {
     size_t cell_size, colluders, min_cohort;
+    bool encrypt;         /* on top of the masks, with a key holder */
     double drop;          /* chance of a client to drop out of a slot */
     double drop_for_good; /* and to leave during the run */
     dafl_participation participation;

@@ -106,12 +106,12 @@ dafl_fault dafl_config_check(const dafl_config *c, const dafl_roster *roster,
         return DAFL_E_POLICY;
     if (c->mode == DAFL_MODE_SEAL && c->contract.w > DAFL_HE_W_MAX)
         return dafl_fail(why, DAFL_E_POLICY,
-                         "w = %u: encryption has room for %d bits; choose a "
-                         "smaller s, q or n_max",
-                         c->contract.w, DAFL_HE_W_MAX);
+                         "secure_agg is 'seal': that has room for w = %d bits, "
+                         "not %u; lower s, q or n_max",
+                         DAFL_HE_W_MAX, c->contract.w);
     if (c->mode == DAFL_MODE_SEAL && roster->n != roster->n_clients + 2)
         return dafl_fail(why, DAFL_E_POLICY,
-                         "encryption needs a key holder in the roster");
+                         "secure_agg is 'seal': the roster needs a key holder");
     return dafl_policy_check(&c->policy, roster, why);
 }
 

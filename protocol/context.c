@@ -181,21 +181,14 @@ void dafl_context_statement(dafl_digest *stmt, const dafl_digest *ctx2,
     dafl_hash_end(&h, stmt);
 }
 
-void dafl_context_sealed_begin(dafl_hash *h, const dafl_digest *ctx2,
-                               size_t len)
-{
-    dafl_hash_init(h, "deepafl/sealed");
-    dafl_hash_digest(h, ctx2);
-    dafl_hash_begin(h, len);
-}
-
 void dafl_context_sealed(dafl_digest *sealed, const dafl_digest *ctx2,
                          dafl_bytes ciphertexts)
 {
     dafl_hash h;
 
-    dafl_context_sealed_begin(&h, ctx2, ciphertexts.len);
-    dafl_hash_piece(&h, ciphertexts.ptr, ciphertexts.len);
+    dafl_hash_init(&h, "deepafl/sealed");
+    dafl_hash_digest(&h, ctx2);
+    dafl_hash_part(&h, ciphertexts.ptr, ciphertexts.len);
     dafl_hash_end(&h, sealed);
 }
 

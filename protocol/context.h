@@ -77,10 +77,7 @@ void dafl_context_end(dafl_digest *end, const dafl_digest *ctx2, uint16_t u,
 void dafl_context_statement(dafl_digest *stmt, const dafl_digest *ctx2,
                             const dafl_members *u3, dafl_bytes digests);
 
-/* What a key holder is asked to open, in pieces as of an upload, and what it
- * has opened it to. */
-void dafl_context_sealed_begin(dafl_hash *h, const dafl_digest *ctx2,
-                               size_t len);
+/* What a key holder is asked to open, and what it has opened it to. */
 void dafl_context_sealed(dafl_digest *sealed, const dafl_digest *ctx2,
                          dafl_bytes ciphertexts);
 void dafl_context_opened(dafl_digest *opened, const dafl_digest *sealed,

@@ -196,8 +196,6 @@ static dafl_fault on_ask(dafl_holder *h, const dafl_envelope *m)
 /* What a client would have seen of the slot, from OPEN. */
 typedef struct {
     dafl_open_msg open;
-    dafl_surv surv;
-    dafl_conf conf;
     dafl_digest ctx, ctx2, stmt;
 } claim;
 
@@ -206,17 +204,16 @@ static bool read_claim(const dafl_holder *h, dafl_bytes body, claim *c)
     const dafl_config *config = h->node.config;
 
     if (dafl_get_open(&c->open, body) != DAFL_OK ||
-        dafl_get_surv(&c->surv, c->open.surv) != DAFL_OK ||
-        dafl_get_conf(&c->conf, c->open.conf) != DAFL_OK ||
-        c->surv.a.n != h->u1.n || c->surv.u3.n != h->u1.n ||
-        c->conf.signers.n != h->u1.n || c->open.len < 1 ||
+        c->open.surv.a.n != h->u1.n || c->open.surv.u3.n != h->u1.n ||
+        c->open.conf.signers.n != h->u1.n || c->open.len < 1 ||
         c->open.len > DAFL_BODY_MAX / sizeof(uint64_t))
         return false;
     dafl_context_slot(&c->ctx, &h->h_setup, h->slot, c->open.query,
                       &c->open.model, c->open.len, (uint8_t)config->contract.w,
                       &h->he);
-    dafl_context_cast(&c->ctx2, &c->ctx, &c->surv.a);
-    dafl_context_statement(&c->stmt, &c->ctx2, &c->surv.u3, c->surv.digests);
+    dafl_context_cast(&c->ctx2, &c->ctx, &c->open.surv.a);
+    dafl_context_statement(&c->stmt, &c->ctx2, &c->open.surv.u3,
+                           c->open.surv.digests);
     return true;
 }
 
@@ -228,13 +225,13 @@ static dafl_fault judge_claim(const dafl_holder *h, const claim *c)
                            .policy = &h->node.config->policy,
                            .u1 = &h->u1,
                            .t = h->t};
-    dafl_fault fault = dafl_rule_cast(&view, &c->surv.a);
+    dafl_fault fault = dafl_rule_cast(&view, &c->open.surv.a);
 
     if (fault == DAFL_FAULT_NONE)
-        fault = dafl_rule_surv(&view, &c->surv, &c->surv.a, &c->ctx2,
+        fault = dafl_rule_surv(&view, &c->open.surv, &c->open.surv.a, &c->ctx2,
                                DAFL_CLIENTS_MAX, NULL);
     if (fault == DAFL_FAULT_NONE)
-        fault = dafl_rule_conf(&view, &c->conf, &c->surv.a, &c->stmt);
+        fault = dafl_rule_conf(&view, &c->open.conf, &c->open.surv.a, &c->stmt);
     return DAFL_WEAK(OPENING) ? DAFL_FAULT_NONE : fault;
 }
 
@@ -248,20 +245,21 @@ static void tell_claim(dafl_holder *h, const dafl_envelope *m, const claim *c)
     e.digest = c->open.model;
     dafl_node_tell_model(&h->node, &e, 0, c->open.len, &h->h_setup, &h->he);
     e.kind = DAFL_EVENT_CAST;
-    e.set = c->surv.a;
+    e.set = c->open.surv.a;
     e.digest = c->ctx2;
     dafl_node_tell(&h->node, &e, NULL);
     e.kind = DAFL_EVENT_SURV;
-    e.set = c->surv.u3;
+    e.set = c->open.surv.u3;
     e.digest = c->stmt;
-    dafl_put_fixed(&w, c->surv.digests.ptr, c->surv.digests.len);
+    dafl_put_fixed(&w, c->open.surv.digests.ptr, c->open.surv.digests.len);
     dafl_node_tell(&h->node, &e, &w);
     e.kind = DAFL_EVENT_CONF;
-    e.set = c->conf.signers;
-    dafl_put_fixed(&w, c->conf.signatures.ptr, c->conf.signatures.len);
+    e.set = c->open.conf.signers;
+    dafl_put_fixed(&w, c->open.conf.signatures.ptr,
+                   c->open.conf.signatures.len);
     dafl_node_tell(&h->node, &e, &w);
     e.kind = DAFL_EVENT_OPEN;
-    e.set = c->surv.u3;
+    e.set = c->open.surv.u3;
     e.digest = c->open.dig;
     dafl_node_tell(&h->node, &e, NULL);
 }

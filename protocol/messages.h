@@ -275,9 +275,10 @@ DAFL_CHECK dafl_err dafl_get_key_msg(dafl_key_msg *m, dafl_bytes body);
 typedef struct {
     uint32_t query;
     dafl_digest model;
-    uint64_t len;          /* numbers */
-    dafl_digest dig;       /* of the ciphertexts that follow */
-    dafl_bytes surv, conf; /* bodies */
+    uint64_t len;    /* numbers */
+    dafl_digest dig; /* of the ciphertexts that follow */
+    dafl_surv surv;
+    dafl_conf conf;
 } dafl_open_msg;
 void dafl_put_open(dafl_writer *w, const dafl_open_msg *m);
 DAFL_CHECK dafl_err dafl_get_open(dafl_open_msg *m, dafl_bytes body);

@@ -336,13 +336,18 @@ dafl_err dafl_get_key_msg(dafl_key_msg *m, dafl_bytes body)
 
 void dafl_put_open(dafl_writer *w, const dafl_open_msg *m)
 {
+    dafl_writer surv = {0};
+
     dafl_put_u32(w, m->query);
     dafl_put_fixed(w, m->model.b, sizeof m->model.b);
     dafl_put_u64(w, m->len);
     dafl_put_fixed(w, m->dig.b, sizeof m->dig.b);
-    dafl_put_u32(w, (uint32_t)m->surv.len);
-    dafl_put_fixed(w, m->surv.ptr, m->surv.len);
-    dafl_put_fixed(w, m->conf.ptr, m->conf.len);
+    dafl_put_surv(&surv, &m->surv);
+    dafl_put_u32(w, (uint32_t)surv.len);
+    dafl_put_fixed(w, surv.ptr, surv.len);
+    w->failed |= surv.failed;
+    dafl_writer_drop(&surv);
+    dafl_put_conf(w, &m->conf);
 }
 
 dafl_err dafl_get_open(dafl_open_msg *m, dafl_bytes body)
@@ -350,14 +355,16 @@ dafl_err dafl_get_open(dafl_open_msg *m, dafl_bytes body)
     dafl_reader r = dafl_read(body);
     uint32_t surv_len = 0;
     dafl_open_msg got;
+    dafl_bytes surv;
 
     DAFL_TRY(dafl_get_u32(&r, &got.query));
     DAFL_TRY(dafl_get_fixed(&r, got.model.b, sizeof got.model.b));
     DAFL_TRY(dafl_get_u64(&r, &got.len));
     DAFL_TRY(dafl_get_fixed(&r, got.dig.b, sizeof got.dig.b));
     DAFL_TRY(dafl_get_u32(&r, &surv_len));
-    DAFL_TRY(dafl_get_view(&r, &got.surv, surv_len));
-    got.conf = (dafl_bytes){r.at, r.left};
+    DAFL_TRY(dafl_get_view(&r, &surv, surv_len));
+    DAFL_TRY(dafl_get_surv(&got.surv, surv));
+    DAFL_TRY(dafl_get_conf(&got.conf, (dafl_bytes){r.at, r.left}));
     *m = got;
     return DAFL_OK;
 }

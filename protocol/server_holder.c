@@ -122,16 +122,22 @@ static dafl_err write_open(dafl_server *s)
                           .len = s->shape.len,
                           .dig = s->sealed_dig};
     dafl_writer surv = {0}, conf = {0};
+    dafl_err err;
 
     dafl_server_put_surv(s, &surv);
     dafl_server_put_conf(s, &conf);
-    open.surv = dafl_writer_bytes(&surv);
-    open.conf = dafl_writer_bytes(&conf);
-    dafl_put_open(&s->open, &open);
-    s->open.failed |= surv.failed || conf.failed;
+    err = surv.failed || conf.failed ? DAFL_ERR_NOMEM : DAFL_OK;
+    if (err == DAFL_OK)
+        err = dafl_get_surv(&open.surv, dafl_writer_bytes(&surv));
+    if (err == DAFL_OK)
+        err = dafl_get_conf(&open.conf, dafl_writer_bytes(&conf));
+    if (err == DAFL_OK) {
+        dafl_put_open(&s->open, &open);
+        err = dafl_writer_done(&s->open);
+    }
     dafl_writer_drop(&surv);
     dafl_writer_drop(&conf);
-    return dafl_writer_done(&s->open);
+    return err;
 }
 
 static void send_open(dafl_server *s)

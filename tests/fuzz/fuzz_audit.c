@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Audit logs. After a first byte that is even: the text of a log, of lines
  * nobody signed. Odd: a little program, four bytes an event, from which three
- * clients and their server write logs with their own keys; those are judged
- * together.
+ * clients, their server and a key holder write logs with their own keys; those
+ * are judged together.
  *
- *   who and what   party = b % 4 (3: the server), event = b / 4
+ *   who and what   party = b % 5 (3: the server, 4: the key holder),
+ *                  event = b / 5
  *   slot
  *   number and set number = b >> 3, set = b & 7
  *   how            1: a wrong digest, 2: wrong signatures, 4: no peer,
@@ -23,7 +24,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define CLIENTS 3
-#define PARTIES (CLIENTS + 1)
+#define PARTIES (CLIENTS + 2)
 
 enum {
     WRONG_DIGEST = 1,
@@ -56,7 +57,7 @@ static void must(bool holds)
 
 static void make_world(void)
 {
-    static const char *const names[PARTIES] = {"a", "b", "c", "s"};
+    static const char *const names[PARTIES] = {"a", "b", "c", "s", "k"};
     dafl_party parties[PARTIES];
 
     if (world.made)
@@ -68,12 +69,14 @@ static void make_world(void)
         must(dafl_identity_new_derand(&world.ids[i], names[i], seed, NULL) ==
              DAFL_OK);
         parties[i] = (dafl_party){.id = world.ids[i].public,
-                                  .role = i < CLIENTS ? DAFL_ROLE_CLIENT
-                                                      : DAFL_ROLE_SERVER,
+                                  .role = i < CLIENTS    ? DAFL_ROLE_CLIENT
+                                          : i == CLIENTS ? DAFL_ROLE_SERVER
+                                                         : DAFL_ROLE_KEYHOLDER,
                                   .cell = i < CLIENTS ? 0 : DAFL_NO_CELL};
     }
     must(dafl_roster_make(&world.roster, parties, PARTIES, NULL) == DAFL_OK);
     world.config = dafl_config_default();
+    world.config.mode = DAFL_MODE_SEAL;
     world.config.policy = (dafl_policy){.n_min = 2, .m = 2, .g = 1};
     memcpy(world.config.method, "fuzz", 5);
     world.made = true;
@@ -117,10 +120,9 @@ static void put_signature(dafl_writer *w, const dafl_digest *stmt, size_t u,
  * it. */
 static void fill_in(scribe *s, dafl_event *e, dafl_writer *more, uint8_t how)
 {
-    static const dafl_digest none;
     dafl_members all = dafl_members_none(CLIENTS);
     dafl_writer digests = {0};
-    dafl_digest d;
+    dafl_digest d, he = filled(0x66);
 
     for (size_t u = 0; u < CLIENTS; u++)
         dafl_members_add(&all, u);
@@ -143,9 +145,10 @@ static void fill_in(scribe *s, dafl_event *e, dafl_writer *more, uint8_t how)
         dafl_put_u64(more, 9);
         dafl_put_u8(more, (uint8_t)world.config.contract.w);
         put_filled(more, 0x55);
+        put_filled(more, 0x66);
         d = filled(0x55);
         dafl_context_slot(&s->ctx, &d, e->slot, e->number, &e->digest, 9,
-                          (uint8_t)world.config.contract.w, &none);
+                          (uint8_t)world.config.contract.w, &he);
         break;
     case DAFL_EVENT_READY:
         e->digest = s->ctx;
@@ -190,9 +193,9 @@ static void tell(scribe *scribes, const uint8_t op[4])
     dafl_event e = {.kind = (dafl_event_kind)(op[0] / PARTIES % DAFL_EVENTS),
                     .slot = op[1],
                     .number = op[2] >> 3,
-                    .peer = op[3] & NO_PEER            ? DAFL_NOBODY
-                            : s->audit.party < CLIENTS ? CLIENTS
-                                                       : op[2] & 3,
+                    .peer = op[3] & NO_PEER             ? DAFL_NOBODY
+                            : s->audit.party != CLIENTS ? CLIENTS
+                                                        : op[2] & 3,
                     .fault = op[3] & FAULT ? DAFL_E_QUORUM : DAFL_FAULT_NONE};
     dafl_writer more = {0};
 

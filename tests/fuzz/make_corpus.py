@@ -126,6 +126,7 @@ def message_files():
     """The type's number, then a body; 0 is an envelope, 254 a config, 255 a roster."""
     d, sig = bytes(range(32)), bytes(64)
     u16, u32, u64 = (lambda v, f=f: struct.pack("<" + f, v) for f in "HIQ")
+    surv = members(4, 0, 1, 2, 3) + members(4, 0, 1) + d + d + sig + sig
     bodies = [
         ("invite", u32(1) + d + d),
         ("enroll", d + d + sig + u32(2) + 2 * (d + d)),
@@ -133,17 +134,21 @@ def message_files():
         ("shares", u16(2) + u32(5) + u16(1) + b"abcde" + u16(3) + b"fghij" + sig),
         ("setup", u16(2) + u32(1) + u32(3) + u16(0) + d + sig + u16(1) + d + sig + b"abc" + 2 * (d + d)),
         ("setup_ack", d + members(9, 0, 8)),
-        ("model", u32(4) + u32(10) + u16(2) + 2 * (u32(3) + b"\1" + u16(0) + u32(2) + u64(3) + b"xyz")),
+        ("model", u32(4) + u32(10) + u32(3) + b"key" + u16(2) + 2 * (u32(3) + b"\1" + u16(0) + u32(2) + u64(3) + b"xyz")),
         ("ready", d),
         ("cast", members(12, 0, 1, 2, 9, 10, 11)),
         ("upload", u64(4096) + b"chunk"),
         ("end", u64(4101) + d + sig),
-        ("surv", members(4, 0, 1, 2, 3) + members(4, 0, 1) + d + d + sig + sig),
+        ("surv", surv),
         ("sign", sig),
         ("conf", members(4, 1, 3) + sig + sig),
         ("reveal", u16(2) + u16(0) + b"\1" + d + u16(2) + b"\2" + d),
         ("result", u16(0) + d),
         ("hello", u32(1) + u32(7) + d),
+        ("ask", b""),
+        ("key", sig + b"residues"),
+        ("open", u32(2) + d + u64(9) + d + u32(len(surv)) + surv + members(4, 1, 3) + sig + sig),
+        ("opened", d),
     ]
     header = b"DAF1" + bytes([8]) + bytes(16) + u32(3) + u16(1) + u64(1 << 32 | 5) + d + u64(32)
     yield "envelope", b"\0" + header + d + sig
@@ -189,7 +194,7 @@ def audit_files():
         ("invite", line("invite", {"enrolment": 0, "peer": 3})),
         ("enroll", line("enroll", {"enrolment": 0, "hk": d})),
         ("setup", line("setup", {"enrolment": 0, "h_setup": d, "t": 2, "u0": [0, 1, 2], "u1": [0, 2]})),
-        ("model", line("model", {"chosen": [1], "h_setup": d, "len": 9, "model": d, "question": 0, "rank": 1, "w": 48})),
+        ("model", line("model", {"chosen": [1], "h_setup": d, "he": d, "len": 9, "model": d, "question": 0, "rank": 1, "w": 48})),
         ("ready", line("ready", {"ctx": d})),
         ("cast", line("cast", {"a": [0, 1], "ctx2": d})),
         ("upload", line("upload", {"dig": d, "peer": 1})),
@@ -200,6 +205,8 @@ def audit_files():
         ("result", line("result", {"fault": "E_QUORUM", "question": 3, "sum": d, "u3": []})),
         ("error", line("error", {"fault": "W_ROW_DIFF"})),
         ("done", line("done", {"fault": "OK"})),
+        ("key", line("key", {"he": d, "peer": 3})),
+        ("open", line("open", {"sealed": d, "u3": [1, 2]})),
         ("peer_head", line("peer_head", {"boot": 1, "head": d, "message": 7, "peer": 3})),
         ("seq_large", line("done", {"fault": "OK"}, seq=2**63 - 1)),
         ("seq_too_large", line("done", {"fault": "OK"}, seq=2**63)),
@@ -217,11 +224,11 @@ def audit_files():
     yield "empty_lines", b"\0\n\n"
 
     (start, invite, enroll, setup, model, ready, cast, upload, surv, sign, conf, reveal, result, error, done,
-     peer_head) = range(16)
+     peer_head, key, open_) = range(18)
     wrong_digest, wrong_signatures, no_peer, no_set, other_key, fault = (1 << i for i in range(6))
 
     def op(party, event, slot=0, members=7, how=0, number=0):
-        return bytes([party + 4 * event, slot, number << 3 | members, how])
+        return bytes([party + 5 * event, slot, number << 3 | members, how])
 
     def begin(party):
         return op(party, start) + op(party, invite) + op(party, setup)
@@ -232,12 +239,17 @@ def audit_files():
         if party < 3:
             out += op(party, ready, slot) + op(party, upload, slot) + op(party, sign, slot, cohort, how)
         else:
-            out += b"".join(op(party, upload, slot, u) for u in range(3)) + op(party, surv, slot, cohort)
+            uploads = range(3) if party == 3 else ()
+            out += b"".join(op(party, upload, slot, u) for u in uploads) + op(party, surv, slot, cohort)
         return out + op(party, conf, slot, 7, how)
 
     end = op(0, reveal, 1, 0) + op(0, result, 1, how=no_set)
     whole = b"".join(begin(p) + opened(p, 1) for p in (3, 0, 1)) + end + op(3, result, 1)
     yield "run", b"\1" + whole
+    holder = begin(4) + op(4, key, 1) + opened(4, 1) + op(4, open_, 1)
+    yield "run_holder", b"\1" + whole + holder
+    yield "run_opened_twice", b"\1" + holder + op(4, open_, 1)
+    yield "run_opened_early", b"\1" + begin(4) + opened(4, 1)[:-4] + op(4, open_, 1)
     yield "run_heads", b"\1" + whole + b"".join(op(p, peer_head) for p in range(4)) + op(3, peer_head, 0, 1)
     yield "run_two_slots", b"\1" + begin(0) + opened(0, 1) + opened(0, 2) + op(0, reveal, 2, 0)
     yield "run_restart", b"\1" + begin(0) + opened(0, 1) + op(0, start) + opened(0, 1)

@@ -77,6 +77,7 @@ static void put_more(dafl_writer *w, const dafl_event *e)
         dafl_put_u64(w, e->slot == 9 ? 627200 : ((uint64_t)1 << 40) + 1);
         dafl_put_u8(w, e->slot == 9 ? 48 : 255);
         put_hex(w, given_h_setup);
+        put_hex(w, given_he);
         break;
     case DAFL_EVENT_SIGN:
         put_hex(w, given_sig);
@@ -173,14 +174,23 @@ static void put_log(dafl_writer *log)
          .peer = DAFL_NOBODY,
          .fault = DAFL_E_ROW_DIFF},
         {.kind = DAFL_EVENT_DONE, .slot = 9, .peer = DAFL_NOBODY},
+        {.kind = DAFL_EVENT_KEY,
+         .slot = 9,
+         .peer = 12,
+         .digest = digest(given_he)},
+        {.kind = DAFL_EVENT_OPEN,
+         .slot = 9,
+         .peer = 12,
+         .set = set(0xe00),
+         .digest = digest(given_sealed)},
         {.kind = DAFL_EVENT_PEER_HEAD,
          .slot = 9,
          .peer = 12,
          .digest = digest(given_head)},
     };
     static const uint64_t times[] = {
-        0,  1,  2,  1700000000000, 4, 4, 5, 6, 7, 8, 9, 10, 11, 12,
-        13, 14, 15, INT64_MAX};
+        0,  1,  2,  1700000000000, 4, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
+        15, 16, 17, INT64_MAX};
     dafl_audit a;
 
     dafl_audit_init(&a, &self, PARTY, N_CLIENTS);

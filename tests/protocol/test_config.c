@@ -5,20 +5,27 @@
 
 static const uint8_t params[] = {'p', 0, 0xff};
 
-/* Five clients in one cell and a server. */
-static dafl_roster five(void)
+/* Five clients in one cell, a server and, if n is 7, a key holder. */
+static dafl_roster roster_of(size_t n)
 {
-    dafl_party p[6] = {0};
+    dafl_party p[7] = {0};
     dafl_roster r;
 
     for (size_t i = 0; i < COUNT(p); i++) {
         (void)snprintf(p[i].id.name, sizeof p[i].id.name, "party-%zu", i);
         p[i].id.sign_pk[0] = p[i].id.curve_pk.b[0] = (uint8_t)i;
-        p[i].role = i < 5 ? DAFL_ROLE_CLIENT : DAFL_ROLE_SERVER;
+        p[i].role = i < 5    ? DAFL_ROLE_CLIENT
+                    : i == 5 ? DAFL_ROLE_SERVER
+                             : DAFL_ROLE_KEYHOLDER;
         p[i].cell = i < 5 ? 0 : DAFL_NO_CELL;
     }
-    assert_ok(dafl_roster_make(&r, p, COUNT(p), NULL));
+    assert_ok(dafl_roster_make(&r, p, n, NULL));
     return r;
+}
+
+static dafl_roster five(void)
+{
+    return roster_of(7);
 }
 
 static dafl_config usual(void)
@@ -428,6 +435,25 @@ static void the_policys_rules_hold_in_every_mode(void **state)
     }
 }
 
+static void encryption_needs_a_key_holder_and_room(void **state)
+{
+    dafl_roster without = roster_of(6), with = roster_of(7);
+    dafl_config c = usual();
+    dafl_why why = {{0}};
+
+    (void)state;
+    c.mode = DAFL_MODE_SEAL;
+    assert_int_equal(dafl_config_check(&c, &without, &why), DAFL_E_POLICY);
+    assert_says(&why, "needs a key holder");
+    c.contract.w = 56;
+    assert_int_equal(dafl_config_check(&c, &with, &why), DAFL_FAULT_NONE);
+    c.contract.w = 64;
+    assert_int_equal(dafl_config_check(&c, &with, &why), DAFL_E_POLICY);
+    assert_says(&why, "w = 56 bits");
+    c.mode = DAFL_MODE_MASKS;
+    assert_int_equal(dafl_config_check(&c, &without, &why), DAFL_FAULT_NONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -436,6 +462,7 @@ int main(void)
         cmocka_unit_test(its_bytes_are_canonical_and_bind_everything),
         cmocka_unit_test(every_field_changes_the_digest),
         cmocka_unit_test(every_range_ends_where_it_says),
+        cmocka_unit_test(encryption_needs_a_key_holder_and_room),
         cmocka_unit_test(a_contract_without_a_grid_is_refused),
         cmocka_unit_test(what_the_bytes_cannot_say_has_no_digest),
         cmocka_unit_test(a_ring_that_could_wrap_is_refused),

@@ -99,6 +99,27 @@ static void slot_digests_equal_the_independent_model(void **state)
     assert_known(&stmt, known_stmt);
 }
 
+static void key_holders_digests_equal_the_independent_model(void **state)
+{
+    static const char pk[] = "public key", sum[] = "ciphertexts",
+                      out[] = "words";
+    dafl_digest setup = digest(known_setup), ctx2 = digest(known_ctx2);
+    dafl_digest he, key, sealed, opened;
+    dafl_run_id run;
+
+    (void)state;
+    from_hex(run.b, sizeof run.b, given_run);
+    dafl_context_he(&he, (dafl_bytes){(const uint8_t *)pk, 10});
+    assert_known(&he, known_he);
+    dafl_context_key(&key, &run, &setup, 9, &he);
+    assert_known(&key, known_key);
+    dafl_context_sealed(&sealed, &ctx2, (dafl_bytes){(const uint8_t *)sum, 11});
+    assert_known(&sealed, known_sealed);
+    dafl_context_opened(&opened, &sealed,
+                        (dafl_bytes){(const uint8_t *)out, 5});
+    assert_known(&opened, known_opened);
+}
+
 static void an_envelope_equals_the_independent_model(void **state)
 {
     uint8_t seed[64], want[DAFL_ENVELOPE_OVERHEAD + 32];
@@ -194,6 +215,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(setup_digests_equal_the_independent_model),
         cmocka_unit_test(slot_digests_equal_the_independent_model),
+        cmocka_unit_test(key_holders_digests_equal_the_independent_model),
         cmocka_unit_test(an_envelope_equals_the_independent_model),
         cmocka_unit_test(a_roster_equals_the_independent_model),
         cmocka_unit_test(a_config_equals_the_independent_model),

@@ -83,6 +83,8 @@ static void raw_body(dafl_writer *w, unsigned type)
         break;
     case DAFL_MSG_MODEL:
         raw(w, 8);
+        dafl_put_u32(w, (uint32_t)n);
+        raw(w, n);
         dafl_put_u16(w, (uint16_t)n);
         for (size_t i = 0; i < n; i++) {
             len = random_size(0, 20);
@@ -127,6 +129,24 @@ static void raw_body(dafl_writer *w, unsigned type)
         break;
     case DAFL_MSG_HELLO:
         raw(w, 4 + 4 + 32);
+        break;
+    case DAFL_MSG_ASK:
+        break;
+    case DAFL_MSG_KEY:
+        raw(w, 64 + len);
+        break;
+    case DAFL_MSG_OPEN: {
+        dafl_writer surv = {0};
+        raw(w, 4 + 32 + 8 + 32);
+        raw_body(&surv, DAFL_MSG_SURV);
+        dafl_put_u32(w, (uint32_t)surv.len);
+        dafl_put_fixed(w, surv.ptr, surv.len);
+        dafl_writer_drop(&surv);
+        raw_body(w, DAFL_MSG_CONF);
+        break;
+    }
+    case DAFL_MSG_OPENED:
+        raw(w, 32);
         break;
     default:
         fail();
@@ -176,13 +196,16 @@ static void a_message_cut_or_continued_is_refused(void **state)
 
         raw_body(&w, type);
         for (size_t len = 0; len < w.len; len++) {
-            /* An upload is its offset and at least one more byte. */
-            bool fine = type == DAFL_MSG_UPLOAD && len > 8;
+            /* An upload is its offset and at least one more byte, a key is
+             * its signature and whatever follows. */
+            bool fine = (type == DAFL_MSG_UPLOAD && len > 8) ||
+                        (type == DAFL_MSG_KEY && len >= 64);
             if (decodes(type, w.ptr, len) != fine)
                 fail_msg("%s of %zu bytes", dafl_msg_name(type), len);
         }
         dafl_put_u8(&w, 0);
-        assert_int_equal(decodes(type, w.ptr, w.len), type == DAFL_MSG_UPLOAD);
+        assert_int_equal(decodes(type, w.ptr, w.len),
+                         type == DAFL_MSG_UPLOAD || type == DAFL_MSG_KEY);
         dafl_writer_drop(&w);
     }
     assert_false(decodes(0, NULL, 0));
@@ -200,8 +223,8 @@ static void counts_beyond_the_bytes_are_refused(void **state)
         {DAFL_MSG_ENROLL, 128, 4}, {DAFL_MSG_PEERS, 0, 2},
         {DAFL_MSG_SHARES, 0, 2},   {DAFL_MSG_SHARES, 2, 4},
         {DAFL_MSG_SETUP, 0, 2},    {DAFL_MSG_SETUP, 2, 4},
-        {DAFL_MSG_SETUP, 6, 4},    {DAFL_MSG_MODEL, 8, 2},
-        {DAFL_MSG_MODEL, 21, 8},   {DAFL_MSG_REVEAL, 0, 2},
+        {DAFL_MSG_SETUP, 6, 4},    {DAFL_MSG_MODEL, 8, 4},
+        {DAFL_MSG_REVEAL, 0, 2},   {DAFL_MSG_OPEN, 76, 4},
     };
 
     (void)state;

@@ -10,7 +10,7 @@ from crypto import ed_sign, h, quoted, some
 
 seed, run = some('identity', 64), some('run', 16)
 d = {name: some(name).hex() for name in ('roster', 'config', 'hk', 'h_setup', 'model', 'ctx', 'ctx2', 'dig', 'stmt',
-                                         'dig 10', 'dig 11', 'sum', 'head')}
+                                         'dig 10', 'dig 11', 'sum', 'head', 'he', 'sealed')}
 sig = {name: some(name, 64).hex() for name in ('sig', 'sig 0', 'sig 11')}
 PARTY, CLIENTS = 9, 12
 
@@ -21,9 +21,9 @@ events = [
     ('enroll', run, 0, 2, {'enrolment': 0, 'hk': d['hk']}),
     ('setup', run, 0, 1700000000000, {'enrolment': 4294967294, 'h_setup': d['h_setup'], 'peer': 12, 't': 258,
                                       'u0': list(range(12)), 'u1': [0, 1, 2, 9, 10, 11]}),
-    ('model', run, 9, 4, {'h_setup': d['h_setup'], 'len': 627200, 'model': d['model'], 'peer': 12, 'question': 2,
+    ('model', run, 9, 4, {'h_setup': d['h_setup'], 'he': d['he'], 'len': 627200, 'model': d['model'], 'peer': 12, 'question': 2,
                           'rank': 65537, 'w': 48}),
-    ('model', run, 10, 4, {'chosen': [], 'h_setup': d['h_setup'], 'len': 2**40 + 1, 'model': d['model'],
+    ('model', run, 10, 4, {'chosen': [], 'h_setup': d['h_setup'], 'he': d['he'], 'len': 2**40 + 1, 'model': d['model'],
                            'question': 3, 'rank': 0, 'w': 255}),
     ('ready', run, 9, 5, {'ctx': d['ctx']}),
     ('cast', run, 9, 6, {'a': [0, 1, 2, 9, 10, 11], 'ctx2': d['ctx2'], 'peer': 12}),
@@ -38,6 +38,8 @@ events = [
     ('result', run, 4294967295, 13, {'fault': 'E_SUM_INVALID', 'question': 2, 'sum': d['sum'], 'u3': [9, 10, 11]}),
     ('error', run, 7, 14, {'fault': 'W_ROW_DIFF'}),
     ('done', run, 9, 15, {'fault': 'OK'}),
+    ('key', run, 9, 16, {'he': d['he'], 'peer': 12}),
+    ('open', run, 9, 17, {'peer': 12, 'sealed': d['sealed'], 'u3': [9, 10, 11]}),
     ('peer_head', run, 9, 2**63 - 1, {'boot': 4294967295, 'head': d['head'], 'message': 17, 'peer': 12}),
 ]
 

@@ -63,6 +63,14 @@ static const char known_setup[] =
      "6818a06bab6ebf661689e7c07c1477c432ba48bfd214e644de06bda4c8b9fd46";
 static const char known_model[] =
      "54a1ef987866f0782ac422d5b0e4cee7751541c721f82811f72a81b0b76ff10a";
+static const char known_he[] =
+     "459089039969b940cef215f31bfccf00d50be16367626637033e768198297ba5";
+static const char known_key[] =
+     "ea7e10ed394cbff2e1ddbfacf894a2452bc7c03660f3120a3a8f734019dea701";
+static const char known_sealed[] =
+     "866c0afc52d7967d22baf3c469a261d328a96d9c46dabf3b1ebb7a3bb5ffd7e1";
+static const char known_opened[] =
+     "a514a6912a39a23df4dde67838794eed606979ae275accf20f34667cb78d46b8";
 static const char known_ctx[] =
      "e14a1985439f4d3b0bf2c1837b1d3d7a6ba11605514f13e40bcffc84b653480b";
 static const char known_ctx2[] =

@@ -42,6 +42,10 @@ ctx = h('deepafl/ctx', setup, u32(9), u32(2), model, u64(627200), bytes([48]), Z
 ctx2 = h('deepafl/cast', ctx, members(12, 0, 1, 2, 9, 10, 11))
 dig = h('deepafl/up', ctx2, u16(9), b'masked bytes')
 end = h('deepafl/end', ctx2, u16(9), dig)
+he = h('deepafl/he', b'public key')
+key = h('deepafl/key', run, setup, u32(9), he)
+sealed = h('deepafl/sealed', ctx2, b'ciphertexts')
+opened = h('deepafl/opened', sealed, b'words')
 stmt = h('deepafl/stmt', ctx2, members(12, 9, 10, 11), dig + some('dig 10') + some('dig 11'))
 
 body = ctx
@@ -74,7 +78,8 @@ for name, value in (('run', run), ('roster', roster), ('config', config), ('keys
     define(f'given_{name}', value)
 print()
 for name, value in (('hk', hk), ('enroll', h('deepafl/enroll', run, u32(0x20103), u16(1), ek, hk)), ('shares', shares),
-                    ('dealt', dealt), ('setup', setup), ('model', model), ('ctx', ctx), ('ctx2', ctx2), ('dig', dig),
+                    ('dealt', dealt), ('setup', setup), ('model', model), ('he', he),
+                    ('key', key), ('sealed', sealed), ('opened', opened), ('ctx', ctx), ('ctx2', ctx2), ('dig', dig),
                     ('end', end), ('stmt', stmt), ('envelope', envelope), ('roster_bytes', roster_bytes),
                     ('roster_digest', h('deepafl/roster', roster_bytes)),
                     ('config_bytes', config_bytes),
