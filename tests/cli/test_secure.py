@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""simulate --secure-agg masks: the same model as without masks, a run that survives dropouts, and
-what the options refuse.
+"""simulate --secure-agg masks and seal: the same model as without masks, a run that survives dropouts, and what the
+options refuse.
 
   test_secure.py DEEPAFL DIGITS
 """
@@ -29,6 +29,28 @@ def identical(deepafl, base, tmp):
         check(sha256(tmp / "plain") == sha256(tmp / "masked"), f"masks change the model with {federation}")
         check(masked["secure_agg"]["failed_slots"] == 0, f"slots fail with {federation}")
         check(masked["secure_agg"]["slots"] == 9, f"not one slot a question with {federation}")
+
+
+def encrypted(deepafl, base, tmp):
+    """Whether this build can encrypt; if so, that it changes nothing but the uploads."""
+    first = deepafl.run("simulate", *base, "--clients", 5, "--secure-agg", "seal", "--model", tmp / "sealed")
+    if first.returncode == 2:
+        check("SEAL" in first.stderr and first.stderr.count("\n") == 1 and not (tmp / "sealed").exists(),
+              f"without SEAL: {first.stderr!r}")
+        print("SKIPPED: --secure-agg seal, this build has no SEAL:", first.stderr, end="", flush=True)
+        return
+    for federation in FEDERATIONS[:3]:
+        deepafl.json("simulate", *base, *federation[:2], "--model", tmp / "plain")
+        sealed = deepafl.json("simulate", *base, *federation, "--secure-agg", "seal", "--model", tmp / "sealed")
+        check(sha256(tmp / "plain") == sha256(tmp / "sealed"), f"encryption changes the model with {federation}")
+        check(sealed["secure_agg"]["mode"] == "seal" and sealed["secure_agg"]["failed_slots"] == 0,
+              f"{federation}: {sealed['secure_agg']}")
+    options = ("--clients", 10, "--drop", 0.1, "--cell-size", 1)
+    masked = deepafl.json("simulate", *base, *options, "--secure-agg", "masks", "--model", tmp / "masked")
+    sealed = deepafl.json("simulate", *base, *options, "--secure-agg", "seal", "--model", tmp / "sealed")
+    check(sealed["secure_agg"]["dropouts"] > 0 and
+          sha256(tmp / "masked") == sha256(tmp / "sealed"), "encryption changes who drops out")
+    check(sealed["secure_agg"]["slots"] == masked["secure_agg"]["slots"], "encryption costs slots")
 
 
 def participation(deepafl, base, tmp):
@@ -83,6 +105,7 @@ def main():
             "--width", 48, "--hidden", 48, "--layers", 3, "--quiet"]
     with tempfile.TemporaryDirectory() as tmp:
         identical(deepafl, base, Path(tmp))
+        encrypted(deepafl, base, Path(tmp))
         participation(deepafl, base, Path(tmp))
         dropouts(deepafl, base)
         refusals(deepafl, base)
