@@ -22,7 +22,8 @@ bool dafl_adder_started(const dafl_adder *a);
 /* Of an upload of the right length. DAFL_ERR_PEER, nothing changed, for
  * ciphertexts that are none. */
 DAFL_CHECK dafl_err dafl_adder_add(dafl_adder *a, dafl_bytes upload);
-/* Add all of `from` and end it. */
+/* Add all of `from` and end it. DAFL_ERR_PEER, nothing changed, when their
+ * ciphertexts cancel. */
 DAFL_CHECK dafl_err dafl_adder_merge(dafl_adder *a, dafl_adder *from);
 void dafl_adder_drop(dafl_adder *a);
 

@@ -172,26 +172,26 @@ dafl_fault dafl_server_on_end(dafl_server *s, const dafl_envelope *m)
         DAFL_OK)
         return DAFL_E_AUTH;
     err = add_upload(s, m->sender);
+    if (err == DAFL_OK) {
+        seat->dig = end.dig;
+        seat->end_sig = end.sig;
+        if (dafl_members_has(&s->granted, m->sender))
+            dafl_members_remove(&s->granted, m->sender);
+        dafl_members_add(&s->done, m->sender);
+        dafl_node_tell(&s->node,
+                       &(dafl_event){.kind = DAFL_EVENT_UPLOAD,
+                                     .slot = s->slot,
+                                     .peer = m->sender,
+                                     .digest = end.dig},
+                       NULL);
+        err = add_cell(s, cell);
+    }
     if (err == DAFL_ERR_PEER) {
         /* It says itself that there will be nothing else. */
         dafl_node_error(&s->node, s->slot, m->sender, DAFL_E_SEAL);
         give_up_cell(s, cell);
         return DAFL_FAULT_NONE;
     }
-    if (err != DAFL_OK)
-        return dafl_server_broke(s, err);
-    seat->dig = end.dig;
-    seat->end_sig = end.sig;
-    if (dafl_members_has(&s->granted, m->sender))
-        dafl_members_remove(&s->granted, m->sender);
-    dafl_members_add(&s->done, m->sender);
-    dafl_node_tell(&s->node,
-                   &(dafl_event){.kind = DAFL_EVENT_UPLOAD,
-                                 .slot = s->slot,
-                                 .peer = m->sender,
-                                 .digest = end.dig},
-                   NULL);
-    err = add_cell(s, cell);
     return err == DAFL_OK ? DAFL_FAULT_NONE : dafl_server_broke(s, err);
 }
 
