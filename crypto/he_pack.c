@@ -15,6 +15,7 @@ static const unsigned prime_bits[DAFL_HE_KEY_PRIMES] = {36, 36, 37};
 
 size_t dafl_he_row_bytes(unsigned p)
 {
+    assert(p < DAFL_HE_KEY_PRIMES);
     return (size_t)DAFL_HE_N * prime_bits[p] / 8;
 }
 

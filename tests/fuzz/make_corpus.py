@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Write the seed inputs of the fuzz targets: corpus/npy, corpus/safetensors, corpus/messages,
-corpus/audit, corpus/machines and corpus/runfile.
+corpus/audit, corpus/he, corpus/machines and corpus/runfile.
 
 Needs nothing but Python. The files are laid out here by hand, not by the library under test or by
 numpy, so they are also a second reading of the two formats. The same files come out every time.
@@ -431,6 +431,22 @@ def runfile_files():
     yield "empty", b""
 
 
+def he_files():
+    """See fuzz/fuzz_he.c: what is done, by how much the length is wrong, places that are changed."""
+    for kind, name in enumerate(("first", "added", "opened", "key")):
+        for base, words in enumerate(("random", "zero", "negative", "largest")):
+            yield f"{name}_{words}", bytes([kind | base << 2, 0])
+        yield f"{name}_short", bytes([kind, 0xff])
+        yield f"{name}_long", bytes([kind, 1])
+        for row in range(6 if name == "key" else 4):
+            for what, value in (("below", 127), ("at", 128), ("above", 255)):
+                yield f"{name}_row{row}_{what}_prime", bytes([kind, 0, row, 0xff, 0x0f, value])
+        yield f"{name}_flipped", bytes([kind, 0, 0x81, 7, 0, 0x80])
+        # What is zero or cancels everywhere but in one place.
+        yield f"{name}_zero_but_one", bytes([kind | 4, 0, 0x83, 0xff, 0xff, 0x01])
+        yield f"{name}_negative_but_one", bytes([kind | 8, 0, 3, 5, 0, 9])
+
+
 # Programs that found something once.
 FOUND = (
     ("erase_after_closed", bytes.fromhex("0001100204100001020416")),
@@ -445,7 +461,7 @@ FOUND = (
 )
 
 for folder, files in (("npy", npy_files()), ("safetensors", st_files()), ("messages", message_files()),
-                      ("audit", audit_files()),
+                      ("audit", audit_files()), ("he", he_files()),
                       ("machines", (*((name, p.code) for name, p in machine_files()), *FOUND)),
                       ("runfile", ((name, text if isinstance(text, bytes) else text.encode())
                                    for name, text in runfile_files()))):
