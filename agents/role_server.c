@@ -7,6 +7,7 @@
 
 #include "agents/cli.h"
 #include "agents/role.h"
+#include "protocol/envelope.h"
 #include "protocol/server.h"
 
 /* Stay so long after the end for clients that have not heard of it: longer than
@@ -117,6 +118,20 @@ static int wait_ms(const hub *h, uint64_t until)
     return deadline - now > 60000 ? 60000 : (int)(deadline - now);
 }
 
+/* The key of its connection says who speaks, whatever the message says. */
+static dafl_err hear(hub *h, const link_event *e)
+{
+    dafl_envelope m;
+    dafl_fault fault =
+        dafl_get_envelope(&m, e->bytes, h->desk.run->config.body_max);
+
+    if (fault == DAFL_FAULT_NONE && m.sender != e->peer)
+        fault = DAFL_E_AUTH;
+    if (fault != DAFL_FAULT_NONE)
+        return dafl_server_refuse(h->machine, e->peer, fault);
+    return dafl_server_receive(h->machine, e->bytes, desk_now());
+}
+
 static dafl_err one_event(hub *h, uint64_t until, dafl_why *why)
 {
     watch *w = &h->desk.watch;
@@ -125,8 +140,7 @@ static dafl_err one_event(hub *h, uint64_t until, dafl_why *why)
     DAFL_TRY(link_next(h->desk.link, &e, wait_ms(h, until)));
     switch (e.kind) {
     case LINK_MESSAGE:
-        return work(h, dafl_server_receive(h->machine, e.bytes, desk_now()),
-                    why);
+        return work(h, hear(h, &e), why);
     case LINK_UP:
         watch_say(w, "up", "%s is connected", name_of(h, e.peer));
         break;

@@ -273,7 +273,7 @@ static dafl_err result_of(const dafl_client *c)
 
 dafl_err dafl_client_receive(dafl_client *c, dafl_bytes message)
 {
-    dafl_envelope m = {.sender = DAFL_NOBODY};
+    dafl_envelope m = {0};
     dafl_fault fault = dafl_node_open(&c->node, &m, message);
     dafl_client_handler *handler;
 
@@ -282,6 +282,9 @@ dafl_err dafl_client_receive(dafl_client *c, dafl_bytes message)
         if (handler == NULL && DAFL_WEAK(TURN))
             handler = table[DAFL_CLIENT_SIGNED][m.type];
         fault = handler == NULL ? DAFL_E_STATE : handler(c, &m);
+    } else {
+        /* Whatever it says: nobody else speaks to a client. */
+        m.sender = c->node.roster->n_clients;
     }
     if (fault != DAFL_FAULT_NONE)
         fall(c, &m, fault);

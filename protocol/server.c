@@ -249,6 +249,12 @@ dafl_err dafl_server_receive(dafl_server *s, dafl_bytes message, uint64_t now)
     return result_of(s);
 }
 
+dafl_err dafl_server_refuse(dafl_server *s, uint16_t party, dafl_fault fault)
+{
+    dafl_node_error(&s->node, 0, party, fault);
+    return result_of(s);
+}
+
 dafl_err dafl_server_lost(dafl_server *s, uint16_t party, uint64_t now)
 {
     if (party >= s->node.roster->n || party == s->node.index)

@@ -70,6 +70,9 @@ DAFL_CHECK dafl_err dafl_server_start(dafl_server *s, uint64_t now);
 /* A message; what is wrong with it becomes an event. */
 DAFL_CHECK dafl_err dafl_server_receive(dafl_server *s, dafl_bytes message,
                                         uint64_t now);
+/* A party's connection has brought what cannot be its message: an event. */
+DAFL_CHECK dafl_err dafl_server_refuse(dafl_server *s, uint16_t party,
+                                       dafl_fault fault);
 /* The transport has lost a party; it is back when it speaks again. */
 DAFL_CHECK dafl_err dafl_server_lost(dafl_server *s, uint16_t party,
                                      uint64_t now);
