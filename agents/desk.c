@@ -157,6 +157,9 @@ static dafl_err tell(desk *d, const dafl_effect *e, dafl_why *why)
     DAFL_TRY(
         dafl_audit_add(&d->audit, &d->line, &e->event, e->bytes, wall_clock()));
     d->lines = true;
+    if (e->event.kind != DAFL_EVENT_ERROR ||
+        dafl_fault_falls(e->event.fault) != DAFL_FALLS_MESSAGE)
+        d->pressing = true;
     return log_says(d,
                     logfile_write(d->log, /* it adds the newline */
                                   (dafl_bytes){d->line.ptr, d->line.len - 1}),
@@ -168,8 +171,14 @@ dafl_err desk_flush(desk *d, dafl_why *why)
     DAFL_TRY(store_says(d, store_flush(d->store), why));
     if (d->lines)
         DAFL_TRY(log_says(d, logfile_sync(d->log), why));
-    d->lines = false;
+    d->lines = d->pressing = false;
     return DAFL_OK;
+}
+
+dafl_err desk_rest(desk *d, dafl_why *why)
+{
+    return d->pressing ? desk_flush(d, why)
+                       : store_says(d, store_flush(d->store), why);
 }
 
 static dafl_err send_out(desk *d, const dafl_effect *e, dafl_why *why)

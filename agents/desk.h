@@ -35,7 +35,8 @@ typedef struct {
     logfile *log;
     dafl_audit audit;
     dafl_writer line;
-    bool lines; /* of the audit log that are not durable yet */
+    bool lines;    /* of the audit log that are not durable yet */
+    bool pressing; /* one of them is not just of a message that was dropped */
     dafl_link *link;
     watch watch;
 } desk;
@@ -50,6 +51,10 @@ void desk_close(desk *d);
 DAFL_CHECK dafl_err desk_do(desk *d, const dafl_effect *effect, dafl_why *why);
 /* Make everything durable; the audit log's head is then d->audit.head. */
 DAFL_CHECK dafl_err desk_flush(desk *d, dafl_why *why);
+/* The same when there is time, but not for messages that were dropped: whoever
+ * sends many of them must not keep the disk busy. Their lines are durable
+ * before anything is sent, like all others. */
+DAFL_CHECK dafl_err desk_rest(desk *d, dafl_why *why);
 
 /* Bounds for the link: messages as long as the run needs them. A client may
  * have a whole upload waiting for the server, the server some messages for each

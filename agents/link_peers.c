@@ -42,9 +42,9 @@ void peers_drop(link_peers *p)
     memset(p, 0, sizeof *p);
 }
 
-int peers_backlog(const link_caps *caps)
+int peers_backlog(const link_caps *caps, uint16_t n_peers)
 {
-    size_t n = caps->in / caps->message / 4;
+    size_t n = caps->in / caps->message / (n_peers > 4 ? n_peers : 4);
 
     return n < BACKLOG_MIN ? BACKLOG_MIN
                            : (int)(n < BACKLOG_MAX ? n : BACKLOG_MAX);

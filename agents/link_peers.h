@@ -59,8 +59,9 @@ DAFL_CHECK dafl_err peers_init(link_peers *p, uint16_t n, const link_caps *caps,
 void peers_drop(link_peers *p);
 
 /* Messages that the transport may hold of one connection, so that their bytes
- * stay below a quarter of caps.in, two of the longest at least. */
-int peers_backlog(const link_caps *caps);
+ * stay below a quarter of caps.in, and those of all below caps.in. But two at
+ * least: with one, ZeroMQ lets nobody in. */
+int peers_backlog(const link_caps *caps, uint16_t n_peers);
 
 /* A connection has begun. */
 void peers_opened(link_peers *p, int fd, uint64_t now);

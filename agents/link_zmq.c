@@ -47,7 +47,7 @@ static bool set_common(const dafl_link *l, void *s)
     int64_t longest = (int64_t)l->caps.message + LINK_CURVE_ADDS;
 
     return set_bytes(s, ZMQ_MAXMSGSIZE, &longest, sizeof longest) &&
-           set_int(s, ZMQ_RCVHWM, peers_backlog(&l->caps)) &&
+           set_int(s, ZMQ_RCVHWM, peers_backlog(&l->caps, l->peers.n)) &&
            set_int(s, ZMQ_SNDHWM, 0) &&
            set_int(s, ZMQ_LINGER, (int)l->caps.linger_ms) &&
            set_int(s, ZMQ_HANDSHAKE_IVL, (int)l->caps.handshake_ms) &&

@@ -121,7 +121,7 @@ static dafl_err work(site *s, dafl_err err, dafl_why *why)
     while (err == DAFL_OK && dafl_client_next(s->machine, &e))
         err = desk_do(&s->desk, &e, why);
     if (err == DAFL_OK)
-        err = desk_flush(&s->desk, why);
+        err = desk_rest(&s->desk, why);
     if (err == DAFL_OK && !dafl_digest_equal(&s->head, &s->desk.audit.head)) {
         s->head = s->desk.audit.head;
         dafl_client_log(s->machine, &s->head);

@@ -88,7 +88,7 @@ static dafl_err work(hub *h, dafl_err err, dafl_why *why)
     while (err == DAFL_OK && dafl_server_next(h->machine, &e))
         err = desk_do(&h->desk, &e, why);
     if (err == DAFL_OK)
-        err = desk_flush(&h->desk, why);
+        err = desk_rest(&h->desk, why);
     if (err == DAFL_OK && !dafl_digest_equal(&h->head, &h->desk.audit.head)) {
         h->head = h->desk.audit.head;
         dafl_server_log(h->machine, &h->head);
