@@ -32,7 +32,6 @@
 
 #include "agents/link.h"
 #include "agents/runfile.h"
-#include "lib/stream.h"
 #include "protocol/envelope.h"
 
 enum { FLOOD = 100000, SOME = 3, SWAPS = 2, SWAP_MS = 300 };
