@@ -438,6 +438,11 @@ uint64_t journal_generation(const journal *j)
     return j->generation;
 }
 
+uint64_t journal_records(const journal *j)
+{
+    return j->n;
+}
+
 /* ---- writing ---- */
 
 static dafl_err open_transaction(journal *j, dafl_why *why)

@@ -29,6 +29,8 @@ void journal_close(journal **out, bool broken);
 /* STORE_ID_BYTES, drawn when it was made. */
 const uint8_t *journal_id(const journal *j);
 uint64_t journal_generation(const journal *j);
+/* Appended ones too. */
+uint64_t journal_records(const journal *j);
 /* Record the new generation; durable. */
 DAFL_CHECK dafl_err journal_begin(journal *j, uint64_t generation,
                                   dafl_why *why);

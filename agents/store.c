@@ -11,11 +11,13 @@
 #include "agents/vault.h"
 
 #define LABEL "deepafl/generation"
+#define MARK_LABEL "deepafl/records"
 
 struct store {
     store_file dir, lock, counter;
     char *journal_path, *vault_path, *counter_path;
     store_stamp stamp; /* of the counter */
+    store_stamp mark;  /* serial: records that were durable */
     journal *journal;
     vault *vault;     /* NULL: none */
     dafl_err refusal; /* the first error, for good */
@@ -92,6 +94,23 @@ static dafl_err check_generation(const store *s, const char *path,
                      (unsigned long long)generation, STORE_LOST);
 }
 
+/* SQLite takes a log whose end is missing for one that ends there. */
+static dafl_err check_records(store *s, dafl_why *why)
+{
+    uint64_t n = journal_records(s->journal);
+    bool found = false;
+
+    DAFL_TRY(store_mark_read(&s->mark, &found, &s->counter, MARK_LABEL, why));
+    if (found && s->mark.serial > n)
+        return dafl_fail(why, DAFL_ERR_INPUT,
+                         "%s has %llu records and had %llu, so its end is "
+                         "missing: %s",
+                         s->journal_path, (unsigned long long)n,
+                         (unsigned long long)s->mark.serial, STORE_LOST);
+    memcpy(s->mark.id, s->stamp.id, STORE_ID_BYTES);
+    return DAFL_OK;
+}
+
 /* Bring the vault and the counter to the journal's generation. */
 static dafl_err follow(store *s, dafl_why *why)
 {
@@ -109,6 +128,7 @@ static dafl_err begin(store *s, dafl_why *why)
     if (s->vault != NULL)
         DAFL_TRY(check_generation(s, s->vault_path, vault_generation(s->vault),
                                   why));
+    DAFL_TRY(check_records(s, why));
     /* The names first: what is counted must be found again. */
     DAFL_TRY(store_dir_sync(&s->dir, why));
     if (now == 0)
@@ -205,12 +225,17 @@ static dafl_err refuse(store *s, dafl_err err)
     return s->refusal;
 }
 
-/* Secrets first, then the records that were appended after them. */
+/* Secrets first, then the records that were appended after them; then how many
+ * there are. */
 static dafl_err settle(store *s)
 {
     if (s->vault != NULL)
         DAFL_TRY(vault_sync(s->vault, &s->why));
-    return journal_commit(s->journal, &s->why);
+    DAFL_TRY(journal_commit(s->journal, &s->why));
+    if (s->mark.serial == journal_records(s->journal))
+        return DAFL_OK;
+    s->mark.serial = journal_records(s->journal);
+    return store_mark_write(&s->mark, &s->counter, MARK_LABEL, &s->why);
 }
 
 dafl_err store_append(store *s, dafl_bytes record)

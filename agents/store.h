@@ -6,7 +6,7 @@
  *   DIR/lock         the pid of the process that has it
  *   DIR/journal.db   the records; -wal beside it while it is open
  *   DIR/vault        the secrets
- *   DIR/generation   how often the store was opened
+ *   DIR/generation   how often the store was opened; how many records it had
  *
  * A driver carries the effects of protocol/effect.h out as
  *
@@ -21,9 +21,12 @@
  *
  * Every opening counts the generation up in the journal, then in the vault and
  * in DIR/generation. A journal that is older than one of them, or two or more
- * openings ahead, means that a file was put back from a copy: E_STATE_LOST. A
- * copy of the whole directory looks right from here; the server, which knows
- * the slots that were played, finds it out. */
+ * openings ahead, means that a file was put back from a copy: E_STATE_LOST. The
+ * number of records is written after each flush and left to the system to sync:
+ * it is never ahead of what is durable, and after anything but a power cut it
+ * tells when the end of the journal's log is missing. A copy of the whole
+ * directory looks right from here; the server, which knows the slots that were
+ * played, finds it out. */
 #ifndef DAFL_AGENTS_STORE_H
 #define DAFL_AGENTS_STORE_H
 

@@ -30,4 +30,14 @@ DAFL_CHECK dafl_err store_stamp_read(store_stamp *out, bool *found,
 DAFL_CHECK dafl_err store_stamp_write(store_stamp *stamp, const store_file *f,
                                       const char *label, dafl_why *why);
 
+/* A mark: a stamp in a block of its own that is written again and again and
+ * never synced. One that was cut short is not found. It must say nothing that
+ * was not durable before. */
+DAFL_CHECK dafl_err store_mark_read(store_stamp *out, bool *found,
+                                    const store_file *f, const char *label,
+                                    dafl_why *why);
+DAFL_CHECK dafl_err store_mark_write(const store_stamp *mark,
+                                     const store_file *f, const char *label,
+                                     dafl_why *why);
+
 #endif

@@ -434,6 +434,50 @@ static void database_without_its_log_is_lost_state(void **state)
     snap_drop(&running);
 }
 
+/* SQLite alone drops what it cannot read at the end of its log, and goes on. */
+static void log_without_its_end_is_lost_state(void **state)
+{
+    uint8_t record[PARTY_RECORD_MAX];
+    const char *wal = "party/journal.db-wal";
+    snap running;
+    store *s = NULL;
+    size_t f, len;
+
+    (void)state;
+    assert_ok(party_open(&s, at("party"), NULL));
+    for (size_t n = 5; n < 40; n++) {
+        dafl_bytes bytes = {record, party_record(record, n)};
+        assert_ok(store_append(s, bytes));
+        assert_ok(store_flush(s));
+    }
+    snap_take(&running, at("party"));
+    store_close(&s);
+    f = snap_find(&running, "journal.db-wal");
+    len = running.file[f].len;
+    for (int i = 0; i < 100; i++) {
+        /* Mostly of the last 3 %. */
+        size_t most = i % 4 == 0 ? len - 1 : len / 33;
+        size_t cut = i == 0 ? 1 : random_size(1, most);
+        snap_put(&running, at("party"));
+        if (i % 2 == 0) {
+            assert_int_equal(truncate(at(wal), (off_t)(len - cut)), 0);
+        } else {
+            running.file[f].bytes[len - cut] ^= 1;
+            snap_put_one(&running, at("party"), "journal.db-wal");
+            running.file[f].bytes[len - cut] ^= 1;
+        }
+        if (cut <= len / 33)
+            assert_lost("party/journal.db", "its end is missing");
+        else
+            assert_lost("party/journal.db", "");
+    }
+    /* The control. */
+    snap_put(&running, at("party"));
+    assert_ok(party_open(&s, at("party"), NULL));
+    store_close(&s);
+    snap_drop(&running);
+}
+
 /* The limit of what can be seen from here. */
 static void old_copy_of_the_whole_directory_is_not_seen(void **state)
 {
@@ -570,6 +614,7 @@ int main(void)
         CASE(one_stamp_is_enough),
         CASE(old_copy_of_one_file_is_lost_state),
         CASE(database_without_its_log_is_lost_state),
+        CASE(log_without_its_end_is_lost_state),
         CASE(old_copy_of_the_whole_directory_is_not_seen),
         CASE(what_others_can_use_is_refused),
         CASE(links_are_refused),
