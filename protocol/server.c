@@ -239,7 +239,9 @@ dafl_err dafl_server_receive(dafl_server *s, dafl_bytes message, uint64_t now)
     s->now = now;
     if (fault == DAFL_FAULT_NONE) {
         handler = handler_of(s, &m);
-        fault = handler == NULL ? DAFL_E_STATE : handler(s, &m);
+        fault = dafl_server_has_it(s, &m) ? DAFL_FAULT_NONE
+                : handler == NULL         ? DAFL_E_STATE
+                                          : handler(s, &m);
     } else if (fault == DAFL_E_STATE_LOST)
         send_lost(s, &m);
     if (fault != DAFL_FAULT_NONE)

@@ -99,6 +99,42 @@ static dafl_fault check_enrolled_keys(dafl_server *s, const dafl_enroll *got)
     return fault;
 }
 
+static bool same_ack(const dafl_server *s, uint16_t from,
+                     const dafl_setup_ack *ack)
+{
+    for (size_t u = 0; u < s->u1.n; u++)
+        if (u != from && dafl_members_has(&s->u1, u) &&
+            dafl_members_has(&ack->failed, u) !=
+                dafl_members_has(&s->seats[u].unopened, from))
+            return false;
+    return dafl_digest_equal(&ack->h_setup, &s->h_setup);
+}
+
+bool dafl_server_has_it(const dafl_server *s, const dafl_envelope *m)
+{
+    const dafl_seat *seat = &s->seats[m->sender];
+    dafl_setup_ack ack;
+    dafl_enroll got;
+
+    switch (m->type) {
+    case DAFL_MSG_ENROLL:
+        return dafl_members_has(&s->enrolled, m->sender) &&
+               dafl_get_enroll(&got, m->body) == DAFL_OK &&
+               memcmp(got.ek.b, seat->peer.ek.b, sizeof got.ek.b) == 0 &&
+               dafl_digest_equal(&got.hk, &seat->peer.hk);
+    case DAFL_MSG_SHARES:
+        return dafl_members_has(&s->dealt, m->sender) && seat->shares.len > 0 &&
+               m->body.len == seat->shares.len &&
+               memcmp(m->body.ptr, seat->shares.ptr, m->body.len) == 0;
+    case DAFL_MSG_SETUP_ACK:
+        return dafl_members_has(&s->acked, m->sender) &&
+               dafl_get_setup_ack(&ack, m->body) == DAFL_OK &&
+               ack.failed.n == s->u1.n && same_ack(s, m->sender, &ack);
+    default:
+        return false;
+    }
+}
+
 dafl_fault dafl_server_on_enroll(dafl_server *s, const dafl_envelope *m)
 {
     const dafl_node *n = &s->node;

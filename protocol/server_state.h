@@ -120,6 +120,9 @@ dafl_members dafl_server_cell_members(const dafl_server *s, uint16_t cell);
 void dafl_server_invite(dafl_server *s);
 void dafl_server_invite_again(dafl_server *s, dafl_fault fault);
 void dafl_server_setup_progress(dafl_server *s, bool late);
+/* Whether a message of the setup says again what its sender has said: keys,
+ * shares and answers are sent again to a server that may not have got them. */
+bool dafl_server_has_it(const dafl_server *s, const dafl_envelope *m);
 void dafl_server_send_invite(dafl_server *s, const dafl_members *to);
 void dafl_server_send_peers(dafl_server *s, const dafl_members *to);
 void dafl_server_send_setup(dafl_server *s, uint16_t to);

@@ -56,6 +56,81 @@ static void spent_slots_are_followed_by_another_enrolment(void **state)
     lab_free(&l);
 }
 
+/* Impatient clients ask before an answer can be there, and so say everything of
+ * the setup several times. */
+static void what_is_sent_twice_in_the_setup_is_no_fault(void **state)
+{
+    static const dafl_msg_type types[] = {DAFL_MSG_ENROLL, DAFL_MSG_SHARES,
+                                          DAFL_MSG_SETUP_ACK};
+    lab_scenario s = lab_scenario_for(6, 3, seed);
+    const lab_event *events;
+    size_t n_events;
+    lab *l;
+
+    (void)state;
+    s.net.latency_min = s.net.latency_max = 20;
+    s.hello_after = 7;
+    l = lab_new(&s);
+    lab_check_done(l);
+    for (size_t i = 0; i < COUNT(types); i++) {
+        size_t n = 0, at = 0;
+        while (lab_find(l, &at, LAB_DELIVERED, LAB_ANYBODY, lab_server_index(l),
+                        types[i], UINT32_MAX) != NULL)
+            n++;
+        assert_true(n > s.k);
+    }
+    n_events = lab_events(l, &events);
+    for (size_t i = 0; i < n_events; i++)
+        assert_false(events[i].party == lab_server_index(l) &&
+                     events[i].event.kind == DAFL_EVENT_ERROR &&
+                     events[i].event.slot == 0);
+    lab_free(&l);
+}
+
+/* Send another ENROLL after the first one of client 0. */
+static bool enrol_again(lab *l, lab_letter *letter, void *ctx)
+{
+    const dafl_envelope *m = &letter->envelope;
+    dafl_writer body = {0}, w = {0};
+
+    if (letter->from != 0 || m->type != DAFL_MSG_ENROLL)
+        return true;
+    dafl_put_fixed(&body, m->body.ptr, m->body.len);
+    assert_ok(dafl_writer_done(&body));
+    body.ptr[0] ^= *(uint8_t *)ctx; /* of EK */
+    lab_seal(l, &w, 0, DAFL_MSG_ENROLL, 0, m->seq + 1,
+             dafl_writer_bytes(&body));
+    lab_post(l, 0, lab_server_index(l), dafl_writer_bytes(&w), 21);
+    dafl_writer_drop(&body);
+    dafl_writer_drop(&w);
+    return true;
+}
+
+static void other_keys_than_the_first_are_a_fault(void **state)
+{
+    (void)state;
+    for (uint8_t bit = 0; bit < 2; bit++) {
+        lab_scenario s = lab_scenario_for(6, 3, seed);
+        size_t at = 0;
+        lab *l;
+
+        s.net.latency_min = s.net.latency_max = 20;
+        s.intercept = enrol_again;
+        s.ctx = &bit;
+        l = lab_new(&s);
+        for (int n = 0; n < 2;)
+            if (lab_find(l, &at, LAB_DELIVERED, 0, lab_server_index(l),
+                         DAFL_MSG_ENROLL, UINT32_MAX) != NULL)
+                n++;
+            else
+                assert_true(lab_step(l));
+        assert_int_equal(lab_count(l, lab_server_index(l), DAFL_EVENT_ERROR,
+                                   DAFL_FAULT_COUNT),
+                         bit);
+        lab_free(&l);
+    }
+}
+
 /* Segments of which only two fit into a message: who has missed many asks for
  * the rest until it has all. */
 static void a_long_model_comes_in_several_messages(void **state)
@@ -375,6 +450,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_sum_over_everybody_is_exact),
         cmocka_unit_test(spent_slots_are_followed_by_another_enrolment),
+        cmocka_unit_test(what_is_sent_twice_in_the_setup_is_no_fault),
+        cmocka_unit_test(other_keys_than_the_first_are_a_fault),
         cmocka_unit_test(a_long_model_comes_in_several_messages),
         cmocka_unit_test(a_client_takes_part_in_every_run_once),
         cmocka_unit_test(a_late_member_of_a_cell_is_waited_for),
