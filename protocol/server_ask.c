@@ -76,11 +76,14 @@ void dafl_server_note_answer(dafl_server *s, uint32_t slot,
     s->plain = false;
 }
 
-/* Those who are there in whole cells and are to answer. */
-static dafl_members expected(const dafl_server *s)
+/* Those who are there in whole cells and are to answer; all of them have the
+ * keys of this enrolment, unless `keyless` ones count too. */
+static dafl_members expected(const dafl_server *s, bool keyless)
 {
     dafl_members there = dafl_members_both(&s->online, &s->chosen);
 
+    if (!keyless)
+        there = dafl_members_both(&there, &s->acked);
     return dafl_server_whole(s, &there);
 }
 
@@ -117,7 +120,7 @@ static bool choose_question(dafl_server *s)
             s->method->choose(s->method_self, &s->question, s->node.roster,
                               &s->chosen);
         dafl_server_leave_out(s, &s->chosen);
-        cohort = expected(s);
+        cohort = expected(s, false);
         if (s->shape.n_ties == 0 || fits_ties(s, &cohort))
             return true;
         s->plain = true;
@@ -233,16 +236,20 @@ static bool too_thin(const dafl_server *s, const dafl_members *cohort)
 /* Open a slot if enough are there to answer and to sign, else wait. */
 void dafl_server_resume(dafl_server *s, bool late)
 {
-    dafl_members there = expected(s);
+    dafl_members there = expected(s, false), more = expected(s, true);
     dafl_members able = dafl_members_both(&s->online, &s->acked);
+    size_t m = s->node.config->policy.m;
 
+    /* Too few have the keys of this enrolment. */
     if (dafl_members_count(&s->acked) <= s->t) {
-        /* Too few have the keys of this enrolment. */
         dafl_server_invite_again(s, DAFL_E_QUORUM);
         return;
     }
-    if (dafl_members_count(&there) >= s->node.config->policy.m &&
-        dafl_members_count(&able) > s->t &&
+    if (dafl_members_count(&there) < m && dafl_members_count(&more) >= m) {
+        dafl_server_invite_again(s, DAFL_E_COHORT);
+        return;
+    }
+    if (dafl_members_count(&there) >= m && dafl_members_count(&able) > s->t &&
         (late || !s->patient || !too_thin(s, &there))) {
         s->patient = false;
         open_slot(s);

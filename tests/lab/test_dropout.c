@@ -1272,6 +1272,31 @@ static void without_whole_cells_two_sums_lay_a_client_open(void **state)
 }
 #endif
 
+/* Client 5 restarts before it has the keys of this enrolment, and everybody is
+ * needed: it gets others, instead of slot after slot being lost without it. */
+static void a_client_without_keys_is_enrolled_anew(void **state)
+{
+    lab_scenario s = lab_scenario_for(6, 3, random_u64());
+    dafl_members all;
+    size_t at = 0;
+    lab *l;
+
+    (void)state;
+    s.config.policy.m = 6;
+    s.config.slots = 40; /* more than may fail */
+    l = lab_new(&s);
+    all = lab_everybody(l);
+    while (lab_find(l, &at, LAB_SENT, 6, 5, DAFL_MSG_SETUP, 0) == NULL)
+        assert_true(lab_step(l));
+    lab_crash(l, 5, 100);
+    lab_check_done(l);
+    for (uint32_t q = 0; q < s.questions; q++)
+        lab_check_cohort(l, q, &all);
+    assert_int_equal(dafl_server_stat(lab_server(l)).slots, s.questions);
+    assert_int_equal(dafl_server_stat(lab_server(l)).enrolments, 2);
+    lab_free(&l);
+}
+
 /* ---- */
 
 static const struct CMUnitTest tests[] = {
@@ -1293,6 +1318,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_dealer_whose_packets_do_not_open_is_left_out),
     cmocka_unit_test(a_question_is_asked_again_without_a_cell_that_vanished),
     cmocka_unit_test(a_cohort_with_half_a_cell_gets_no_upload),
+    cmocka_unit_test(a_client_without_keys_is_enrolled_anew),
 };
 
 #ifdef DAFL_WEAKEN
