@@ -9,6 +9,8 @@
 
 /* Say HELLO again after so much silence: what was lost is asked for anew. */
 enum { HELLO_MS = 5000 };
+/* Wait so long for an invitation when the last run is over. */
+enum { OVER_MS = 15000 };
 
 typedef struct {
     const role_options *o;
@@ -19,6 +21,7 @@ typedef struct {
     dafl_deep_client *deep;
     dafl_client *machine;
     dafl_digest head; /* of the audit log, as the machine knows it */
+    bool up, alone;   /* connected; it was said that we are not */
 } site;
 
 /* ---- data ---- */
@@ -131,6 +134,18 @@ static dafl_err work(site *s, dafl_err err, dafl_why *why)
 
 /* ---- the loop ---- */
 
+/* Once: nobody else can tell whether the server will be back. */
+static void say_alone(site *s)
+{
+    if (!s->up && !s->alone)
+        watch_say(&s->desk.watch, "lost",
+                  "still no connection to %s; trying on. If the run is over, "
+                  "or the server gone for good, stop this client and keep "
+                  "its state",
+                  s->o->endpoint);
+    s->alone = !s->up;
+}
+
 static dafl_err one_event(site *s, uint64_t *heard, dafl_why *why)
 {
     uint64_t now = desk_now();
@@ -138,6 +153,7 @@ static dafl_err one_event(site *s, uint64_t *heard, dafl_why *why)
 
     if (now >= *heard + HELLO_MS) {
         *heard = now;
+        say_alone(s);
         return work(s, dafl_client_hello(s->machine), why);
     }
     DAFL_TRY(link_next(s->desk.link, &e, (int)(*heard + HELLO_MS - now)));
@@ -147,10 +163,13 @@ static dafl_err one_event(site *s, uint64_t *heard, dafl_why *why)
         return work(s, dafl_client_receive(s->machine, e.bytes), why);
     case LINK_UP:
         *heard = desk_now();
+        s->up = true;
+        s->alone = false;
         watch_say(&s->desk.watch, "connected", "connected to %s",
                   s->o->endpoint);
         return work(s, dafl_client_hello(s->machine), why);
     case LINK_LOST:
+        s->up = false;
         watch_say(&s->desk.watch, "lost", "no connection to %s: %s; trying on",
                   s->o->endpoint, link_reason_name(e.reason));
         return DAFL_OK;
@@ -166,11 +185,17 @@ static dafl_err one_event(site *s, uint64_t *heard, dafl_why *why)
 
 static dafl_err take_part(site *s, dafl_why *why)
 {
-    uint64_t heard = desk_now();
+    uint64_t heard = desk_now(), until = heard + OVER_MS;
     dafl_err err = DAFL_OK;
 
+    if (dafl_client_over(s->machine))
+        watch_say(&s->desk.watch, "over",
+                  "the run of this state is over; waiting %d s for an "
+                  "invitation to another one",
+                  OVER_MS / 1000);
     while (err == DAFL_OK && !desk_stopped() &&
-           dafl_client_where(s->machine) != DAFL_CLIENT_OUT)
+           dafl_client_where(s->machine) != DAFL_CLIENT_OUT &&
+           !(dafl_client_over(s->machine) && desk_now() >= until))
         err = one_event(s, &heard, why);
     return err;
 }
@@ -200,7 +225,8 @@ static int verdict(site *s)
 {
     dafl_fault fault = dafl_client_fault(s->machine);
 
-    if (dafl_client_where(s->machine) != DAFL_CLIENT_OUT) {
+    if (dafl_client_where(s->machine) != DAFL_CLIENT_OUT &&
+        (desk_stopped() || !dafl_client_over(s->machine))) {
         watch_say(&s->desk.watch, "stopped",
                   "stopped; start again with the same --state to go on");
         return EXIT_STOPPED;

@@ -325,6 +325,11 @@ dafl_fault dafl_client_fault(const dafl_client *c)
     return c->fault;
 }
 
+bool dafl_client_over(const dafl_client *c)
+{
+    return c->over;
+}
+
 uint16_t dafl_client_index(const dafl_client *c)
 {
     return c->node.index;

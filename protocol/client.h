@@ -78,8 +78,11 @@ void dafl_client_log(dafl_client *c, const dafl_digest *head);
 bool dafl_client_next(dafl_client *c, dafl_effect *out);
 
 dafl_client_state dafl_client_where(const dafl_client *c);
-/* The fault that took it OUT. */
+/* The fault that took it OUT, or with which its run was over. */
 dafl_fault dafl_client_fault(const dafl_client *c);
+/* By its journal its last run is over, and it has not been invited to another
+ * one since. */
+bool dafl_client_over(const dafl_client *c);
 /* Its number in the roster. */
 uint16_t dafl_client_index(const dafl_client *c);
 

@@ -29,6 +29,8 @@ static dafl_err recall_enrolled(dafl_client *c, dafl_reader *r)
     c->foreign = !dafl_digest_equal(&roster, &c->node.roster_hash) ||
                  !dafl_digest_equal(&config, &c->node.config_hash);
     c->in_run = !c->foreign;
+    c->over = false;
+    c->fault = DAFL_FAULT_NONE;
     /* Without the keys that it sent it can only wait for a new enrolment. */
     c->state = DAFL_CLIENT_WAITING;
     return DAFL_OK;
@@ -96,6 +98,18 @@ static dafl_err recall_closed(dafl_client *c, dafl_reader *r)
     return dafl_get_end(r);
 }
 
+static dafl_err recall_over(dafl_client *c, dafl_reader *r)
+{
+    uint16_t fault = 0;
+
+    DAFL_TRY(dafl_get_u16(r, &fault));
+    if (fault >= DAFL_FAULT_COUNT)
+        return DAFL_ERR_PEER;
+    c->over = true;
+    c->fault = (dafl_fault)fault;
+    return dafl_get_end(r);
+}
+
 static dafl_err recall_boot(dafl_client *c, dafl_reader *r)
 {
     DAFL_TRY(dafl_get_u32(r, &c->node.boot));
@@ -110,7 +124,7 @@ dafl_err dafl_client_recall(dafl_client *c, dafl_bytes record)
 
     if (err == DAFL_OK && c->foreign &&
         (kind == DAFL_RECORD_SETUP || kind == DAFL_RECORD_SIGN ||
-         kind == DAFL_RECORD_CLOSED))
+         kind == DAFL_RECORD_CLOSED || kind == DAFL_RECORD_OVER))
         return DAFL_OK; /* means something with its own roster only */
     if (err == DAFL_OK)
         err = kind == DAFL_RECORD_BOOT       ? recall_boot(c, &r)
@@ -119,6 +133,7 @@ dafl_err dafl_client_recall(dafl_client *c, dafl_bytes record)
               : kind == DAFL_RECORD_UPLOAD   ? recall_upload(c, &r)
               : kind == DAFL_RECORD_SIGN     ? recall_sign(c, &r)
               : kind == DAFL_RECORD_CLOSED   ? recall_closed(c, &r)
+              : kind == DAFL_RECORD_OVER     ? recall_over(c, &r)
                                              : DAFL_ERR_PEER;
     return err == DAFL_ERR_PEER ? DAFL_ERR_INPUT : err;
 }

@@ -42,6 +42,8 @@ static dafl_fault enroll(dafl_client *c)
     dafl_writer keys = {0}, w = {0};
     dafl_digest signed_digest;
 
+    c->over = false;
+    c->fault = DAFL_FAULT_NONE;
     c->u0 = dafl_members_none(c->node.roster->n_clients);
     c->ek = dafl_secret_alloc(1, sizeof *c->ek);
     if (c->ek == NULL || dafl_client_make_records(c) != DAFL_OK)

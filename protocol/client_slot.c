@@ -548,6 +548,7 @@ static bool is_rolled_back(const dafl_client *c, const dafl_result *result)
 dafl_fault dafl_client_on_result(dafl_client *c, const dafl_envelope *m)
 {
     dafl_result result;
+    dafl_writer w = {0};
 
     if (dafl_get_result(&result, m->body) != DAFL_OK ||
         result.fault >= DAFL_FAULT_COUNT)
@@ -566,6 +567,9 @@ dafl_fault dafl_client_on_result(dafl_client *c, const dafl_envelope *m)
         return DAFL_FAULT_NONE;
     dafl_client_close(c, dafl_node_last_slot(&c->node, c->enrolment));
     dafl_client_drop_setup(c);
+    dafl_put_u8(&w, DAFL_RECORD_OVER);
+    dafl_put_u16(&w, result.fault);
+    dafl_node_append(&c->node, &w);
     c->fault = (dafl_fault)result.fault;
     c->state = DAFL_CLIENT_OUT;
     return DAFL_FAULT_NONE;

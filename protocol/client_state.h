@@ -34,7 +34,8 @@ struct dafl_client {
     dafl_pool *pool;
     dafl_he *encryption; /* NULL: the mode has none */
     dafl_client_state state;
-    dafl_fault fault; /* why OUT */
+    dafl_fault fault; /* why OUT; how the run ended */
+    bool over;        /* the journal's last run is */
     dafl_err err;     /* what our own machine could not do */
 
     /* the run */

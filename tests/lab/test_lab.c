@@ -160,8 +160,8 @@ static void a_long_model_comes_in_several_messages(void **state)
     lab_free(&l);
 }
 
-/* The next run of the same clients, with their journals; and the first one over
- * again, which no client takes part in. */
+/* The next run of the same clients, whose journals say that the last one is
+ * over; and the first one over again, which no client takes part in. */
 static void a_client_takes_part_in_every_run_once(void **state)
 {
     lab_scenario s = lab_scenario_for(4, 1, seed);
@@ -180,7 +180,12 @@ static void a_client_takes_part_in_every_run_once(void **state)
             lab_disk_put(l, u, disks[u]);
             lab_disk_free(&disks[u]);
         }
+        while (lab_client(l, 0) == NULL)
+            assert_true(lab_step(l));
+        assert_true(dafl_client_over(lab_client(l, 0)));
         if (again == 0) {
+            assert_true(lab_run_to(l, DAFL_MSG_PEERS, UINT32_MAX));
+            assert_false(dafl_client_over(lab_client(l, 0)));
             lab_check_done(l);
         } else {
             assert_int_equal(lab_run(l), LAB_FAILED);
