@@ -201,12 +201,13 @@ static void progress(dafl_server *s, bool late)
         dafl_server_slot_progress(s, late);
 }
 
-/* It starts again from what it was before: a copy of its disk, unless somebody
- * repeats an old HELLO. It can tell these apart by the number that we have
- * heard from it. */
+/* It starts again from what it was before: a copy of its disk or an empty one,
+ * unless somebody repeats an old HELLO. It can tell these apart by the number
+ * that we have heard from it. It hears us in the run that it knows. */
 static void send_lost(dafl_server *s, const dafl_envelope *m)
 {
     dafl_members to = dafl_members_none(s->node.roster->n_clients);
+    dafl_run_id run = s->node.run;
     dafl_result result = {.fault = DAFL_E_STATE_LOST};
     dafl_writer w = {0};
 
@@ -216,7 +217,9 @@ static void send_lost(dafl_server *s, const dafl_envelope *m)
     for (size_t i = 0; i < 8; i++)
         result.sum.b[i] = (uint8_t)(s->node.heard[m->sender] >> 8 * i);
     dafl_put_result(&w, &result);
+    s->node.run = m->run;
     dafl_node_send(&s->node, DAFL_MSG_RESULT, 0, &to, &w);
+    s->node.run = run;
 }
 
 static dafl_server_handler *handler_of(dafl_server *s, const dafl_envelope *m)

@@ -1297,6 +1297,74 @@ static void a_client_without_keys_is_enrolled_anew(void **state)
     lab_free(&l);
 }
 
+/* How often client 5 has sent a message of this type in slot 2; every time the
+ * same, if it is sent once (not in chunks). */
+static size_t times_said(lab *l, dafl_msg_type type, bool once)
+{
+    const lab_seen *first = NULL, *m;
+    size_t n = 0, at = 0;
+
+    while ((m = lab_find(l, &at, LAB_SENT, 5, LAB_ANYBODY, type, 2)) != NULL) {
+        first = first == NULL ? m : first;
+        if (once)
+            assert_true(m->envelope.body.len == first->envelope.body.len &&
+                        memcmp(m->envelope.body.ptr, first->envelope.body.ptr,
+                               m->envelope.body.len) == 0);
+        n++;
+    }
+    return n;
+}
+
+/* A second process on a copy of the disk, made before the client uploaded in
+ * this slot: its journal does not know of that. It has the same keys and rows,
+ * so what it sends is the same (lab_check_invariants looks at every chunk). */
+static void a_twin_on_a_copy_of_the_disk_uploads_the_same(void **state)
+{
+    static const dafl_msg_type until[] = {DAFL_MSG_UPLOAD, DAFL_MSG_END};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(until); i++) {
+        lab_scenario s = lab_scenario_for(6, 3, random_u64());
+        lab *l = lab_new(&s);
+        dafl_members all = lab_everybody(l);
+        lab_disk *copy;
+
+        assert_true(lab_run_to(l, DAFL_MSG_MODEL, 1));
+        copy = lab_disk_copy(l, 5);
+        while (times_said(l, until[i], false) == 0)
+            assert_true(lab_step(l));
+        lab_crash(l, 5, LAB_NEVER);
+        lab_disk_put(l, 5, copy);
+        lab_restart(l, 5);
+        lab_check_done(l);
+        lab_check_cohort(l, 1, &all);
+        assert_true(times_said(l, DAFL_MSG_UPLOAD, false) >= 2);
+        assert_int_equal(times_said(l, DAFL_MSG_END, true), 2);
+        lab_disk_free(&copy);
+        lab_free(&l);
+    }
+}
+
+/* It knows of no run, so it is told in none. The numbers of its messages begin
+ * anew, which is no invariant to keep here. */
+static void a_client_that_lost_its_disk_is_told_that_it_is_out(void **state)
+{
+    lab_scenario s = lab_scenario_for(6, 3, random_u64());
+    lab *l = lab_new(&s);
+    lab_disk *empty = lab_disk_copy(l, 5);
+
+    (void)state;
+    assert_true(lab_run_to(l, DAFL_MSG_MODEL, 1));
+    lab_crash(l, 5, LAB_NEVER);
+    lab_disk_put(l, 5, empty);
+    lab_restart(l, 5);
+    assert_int_equal(lab_run(l), LAB_DONE);
+    assert_int_equal(dafl_client_where(lab_client(l, 5)), DAFL_CLIENT_OUT);
+    assert_int_equal(dafl_client_fault(lab_client(l, 5)), DAFL_E_STATE_LOST);
+    lab_disk_free(&empty);
+    lab_free(&l);
+}
+
 /* ---- */
 
 static const struct CMUnitTest tests[] = {
@@ -1319,6 +1387,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_question_is_asked_again_without_a_cell_that_vanished),
     cmocka_unit_test(a_cohort_with_half_a_cell_gets_no_upload),
     cmocka_unit_test(a_client_without_keys_is_enrolled_anew),
+    cmocka_unit_test(a_twin_on_a_copy_of_the_disk_uploads_the_same),
+    cmocka_unit_test(a_client_that_lost_its_disk_is_told_that_it_is_out),
 };
 
 #ifdef DAFL_WEAKEN
