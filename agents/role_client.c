@@ -83,8 +83,12 @@ static dafl_err make_machine(site *s, dafl_why *why)
     params.method_self = s->deep;
     err = dafl_client_new(&s->machine, &params, &fault, &reason);
     if (err != DAFL_OK && fault != DAFL_FAULT_NONE)
-        return dafl_fail(why, err, "%s: %s", dafl_fault_name(fault),
-                         reason.text);
+        return dafl_fail(why, err, "%s: %s%s", dafl_fault_name(fault),
+                         reason.text,
+                         fault == DAFL_E_POLICY
+                             ? "; ask for a stronger run, or allow this one if "
+                               "that was agreed"
+                             : "");
     if (err != DAFL_OK)
         *why = reason;
     return err;
@@ -236,7 +240,7 @@ static int verdict(site *s)
         return 0;
     }
     watch_say(&s->desk.watch, "out", "out of the run: %s (%s)",
-              dafl_fault_name(fault), dafl_fault_text(fault));
+              dafl_fault_name(fault), dafl_client_says(s->machine));
     return fault == DAFL_E_STATE_LOST ? EXIT_STATE : EXIT_FAILED;
 }
 

@@ -134,6 +134,11 @@ static json_t *names_of(const watch *w, const dafl_members *set)
     return names;
 }
 
+static const char *fault_text(const dafl_event *e)
+{
+    return e->says != NULL ? e->says : dafl_fault_text(e->fault);
+}
+
 static void put_event(const watch *w, const dafl_event *e)
 {
     json_t *line = new_line(w, dafl_event_name(e->kind));
@@ -156,8 +161,7 @@ static void put_event(const watch *w, const dafl_event *e)
     if (e->fault != DAFL_FAULT_NONE) {
         (void)json_object_set_new(line, "error",
                                   json_string(dafl_fault_name(e->fault)));
-        (void)json_object_set_new(line, "says",
-                                  json_string(dafl_fault_text(e->fault)));
+        (void)json_object_set_new(line, "says", json_string(fault_text(e)));
     }
     put_line(line);
 }
@@ -173,7 +177,7 @@ static void print_event(watch *w, const dafl_event *e)
         (void)fprintf(stderr, ", slot %u", (unsigned)e->slot);
     if (e->fault != DAFL_FAULT_NONE)
         (void)fprintf(stderr, ": %s (%s)", dafl_fault_name(e->fault),
-                      dafl_fault_text(e->fault));
+                      fault_text(e));
     if (e->peer != DAFL_NOBODY)
         (void)fprintf(stderr, ", %s", name_of(w, e->peer));
     if (dafl_members_count(&e->set) > 0)

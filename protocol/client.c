@@ -242,6 +242,8 @@ dafl_err dafl_client_witness(dafl_client *c, uint32_t slot,
 /* What a fault takes with it. */
 static void fall(dafl_client *c, const dafl_envelope *m, dafl_fault fault)
 {
+    const char *says = c->node.says;
+
     dafl_node_error(&c->node, m->slot, m->sender, fault);
     switch (dafl_fault_falls(fault)) {
     case DAFL_FALLS_SLOT:
@@ -253,6 +255,7 @@ static void fall(dafl_client *c, const dafl_envelope *m, dafl_fault fault)
         break;
     case DAFL_FALLS_RUN:
         c->fault = fault;
+        c->says = says;
         c->state = DAFL_CLIENT_OUT;
         dafl_client_close(c, dafl_node_last_slot(&c->node, c->enrolment));
         dafl_client_drop_setup(c);
@@ -323,6 +326,11 @@ dafl_client_state dafl_client_where(const dafl_client *c)
 dafl_fault dafl_client_fault(const dafl_client *c)
 {
     return c->fault;
+}
+
+const char *dafl_client_says(const dafl_client *c)
+{
+    return c->says != NULL ? c->says : dafl_fault_text(c->fault);
 }
 
 bool dafl_client_over(const dafl_client *c)

@@ -80,6 +80,8 @@ bool dafl_client_next(dafl_client *c, dafl_effect *out);
 dafl_client_state dafl_client_where(const dafl_client *c);
 /* The fault that took it OUT, or with which its run was over. */
 dafl_fault dafl_client_fault(const dafl_client *c);
+/* In words. */
+const char *dafl_client_says(const dafl_client *c);
 /* By its journal its last run is over, and it has not been invited to another
  * one since. */
 bool dafl_client_over(const dafl_client *c);

@@ -553,8 +553,13 @@ dafl_fault dafl_client_on_result(dafl_client *c, const dafl_envelope *m)
     if (dafl_get_result(&result, m->body) != DAFL_OK ||
         result.fault >= DAFL_FAULT_COUNT)
         return DAFL_E_FORMAT;
-    if (m->slot == 0 && result.fault == DAFL_E_STATE_LOST)
-        return is_rolled_back(c, &result) ? DAFL_E_STATE_LOST : DAFL_FAULT_NONE;
+    if (m->slot == 0 && result.fault == DAFL_E_STATE_LOST) {
+        if (!is_rolled_back(c, &result))
+            return DAFL_FAULT_NONE;
+        c->node.says = "the server has heard a later life of this party: this "
+                       "state is not its newest, or a copy of it is in use";
+        return DAFL_E_STATE_LOST;
+    }
     dafl_node_tell(&c->node,
                    &(dafl_event){.kind = DAFL_EVENT_RESULT,
                                  .slot = m->slot,

@@ -94,6 +94,7 @@ typedef struct {
     uint32_t slot, number;
     uint16_t peer; /* DAFL_NOBODY: none */
     dafl_fault fault;
+    const char *says; /* of the fault, in this case; NULL: its own text does */
     dafl_members set;
     dafl_digest digest;
 } dafl_event;

@@ -8,7 +8,7 @@
 #include "lib/err.h"
 
 #define DAFL_FAULTS(X)                                     \
-    X(POLICY, RUN, "config weaker than allowed")           \
+    X(POLICY, RUN, "not the run that was agreed on")       \
     X(SETUP_SPLIT, RUN, "parties saw different setups")    \
     X(PARAMS, RUN, "no threshold fits these numbers")      \
     X(STATE_LOST, RUN, "journal missing or rolled back")   \

@@ -186,8 +186,10 @@ void dafl_node_error(dafl_node *n, uint32_t slot, uint16_t peer,
                    &(dafl_event){.kind = DAFL_EVENT_ERROR,
                                  .slot = slot,
                                  .peer = peer,
-                                 .fault = fault},
+                                 .fault = fault,
+                                 .says = n->says},
                    NULL);
+    n->says = NULL;
 }
 
 /* What a peer says of its log binds it: it cannot give that part of it another

@@ -19,6 +19,7 @@ typedef struct {
     uint64_t heard[DAFL_PARTIES_MAX];    /* the last seq of each party */
     dafl_digest log_head;                /* of our audit log; zeros: none */
     dafl_digest heads[DAFL_PARTIES_MAX]; /* the last of each party's */
+    const char *says; /* of the next error, a literal; NULL: nothing more */
     dafl_effects effects;
 } dafl_node;
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Strangers, wrong configurations and noise at the door of a run: each is refused by name, and the run does not
 notice. Properties T1, T3, T4, M5 and M7 with real processes."""
+import json
 import random
 import shutil
 import signal
@@ -91,11 +92,18 @@ def wrong_configs(f):
         config = copy_of(f, f"{name}.yaml", lambda t, old=old, new=new: t.replace(old, new))
         # Its own state: whoever corrects the file and starts again goes on from there.
         intruder(f, name, "site5", config=config, state=f.dir / "site5.state")
-        refused_here(f, name, 1, "E_POLICY")
-    floors = {"min_cohort": ["--min-cohort", "4"], "min_cell": ["--min-cell", "4"]}
-    for name, more in floors.items():
+        refused_here(f, name, 1, "E_POLICY", "the server's config is another one")
+    keys = [ln for ln in (f.dir / "run.yaml").read_text().splitlines() if ln.startswith('  - key: "site')]
+    for name, more, says in (("wrong_roster", ("", ""), "the server's roster is another one"),
+                             ("wrong_both", ("a: 1 ", "a: 0 "), "the server has another run file")):
+        config = copy_of(f, f"{name}.yaml", lambda t, more=more: t.replace(keys[0], "@").replace(keys[1], keys[0]).replace(
+            "@", keys[1]).replace(*more))
+        intruder(f, name, "site5", config=config, state=f.dir / "site5.state")
+        refused_here(f, name, 1, "E_POLICY", says)
+    floors = {"min_cohort": (["--min-cohort", "4"], "m = 3"), "min_cell": (["--min-cell", "4"], "g = 3")}
+    for name, (more, says) in floors.items():
         intruder(f, name, "site5", more=more)
-        refused_here(f, name, 2, "E_POLICY")
+        refused_here(f, name, 2, "E_POLICY", f"{says}, this client insists on 4; ask for a stronger run")
     plain = copy_of(f, "plain.yaml", lambda t: t.replace("secure_agg: masks", "secure_agg: none"))
     intruder(f, "plain", "site5", config=plain, mode=())
     refused_here(f, "plain", 2, "E_POLICY", "no masks")
@@ -230,9 +238,15 @@ def under_siege():
         print(f"under siege: {report['sums']} sums, {report['seconds']:.1f} s, server {report['peak_mb']:.0f} MB")
 
 
+def uploads(state):
+    """What an audit log says of each slot's upload."""
+    lines = [json.loads(ln) for ln in (state / "audit.log").read_text().splitlines()]
+    return {ln["slot"]: ln["data"] for ln in lines if ln["event"] == "upload"}
+
+
 def twins(kind):
-    """M7: one identity twice, with an empty state or a copy of the other's. Its cell may miss sums; nobody else does,
-    and the logs tell one story."""
+    """M7: one identity twice, with an empty state or a copy of the other's. The newer life is the one that counts, the
+    other is told and ends; nobody else does, and the logs tell one story."""
     with Even((deepafl, agent), digits, 6, 3, layers=20, rng=rng) as f:
         f.start_all()
         check(says(f, "server", "result"), "no training")
@@ -246,14 +260,10 @@ def twins(kind):
         told = says(f, "server", "site5", "replaced by a second connection with its key", seconds=30)
         check(told, f"{kind}: the server does not speak of the second process")
         f.processes["site0"].send_signal(signal.SIGCONT)
-        time.sleep(0.3)
-        f.kill("twin")
-        f.processes.pop("twin")
-        codes = f.wait(120, ["server", *f.names[:5]])
-        if kind == "copy" and codes["server"] == 1 and says(f, "server", "the run is over: E_COHORT"):
-            # Whoever has a client's key and state can make its cell fail until the server gives up, and says so.
-            print("twin, copy: the server has given up: E_COHORT")
-            return
+        old, new = ("site5", "twin") if kind == "copy" else ("twin", "site5")
+        refused_here(f, old, 3, "E_STATE_LOST", "a copy of it is in use", seconds=60)
+        check(says(f, "server", "E_STATE_LOST", "site5"), f"{kind}: the server does not name it")
+        codes = f.wait(120, ["server", *f.names[:5], new])
         if not check(set(codes.values()) == {0}, f"twin, {kind}: exit codes {codes}"):
             print(f.log("server")[-3000:])
             return
@@ -265,8 +275,10 @@ def twins(kind):
             # What the copy did is not in the log of the one it was copied from.
             check(audit.returncode == 1 and "log of site5 is truncated or forked" in audit.stdout,
                   f"twin, {kind}: audit: {audit.stdout[-500:]}")
+            mine, other = uploads(f.dir / "site5.state"), uploads(state)
+            both = mine.keys() & other.keys()
+            check(both and all(mine[e] == other[e] for e in both), f"twin, {kind}: uploads differ in one of {both}")
         else:
-            check(f.wait(30, ["site5"])["site5"] == 0, f"twin, {kind}: site5 does not finish")
             check(audit.returncode == 0, f"twin, {kind}: audit: {audit.stdout[-500:]}")
         print(f"twin, {kind}: {report['sums']} sums, {report['failed_slots']} slots without one", flush=True)
 
