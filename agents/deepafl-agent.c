@@ -26,6 +26,7 @@ static const char exit_codes[] =
 int role_fail(desk *d, dafl_err err, const dafl_why *why)
 {
     bool disk = err == DAFL_ERR_SYS && d->at_disk;
+    bool lost = strstr(why->text, "E_STATE_LOST") != NULL;
 
     watch_clear(&d->watch);
     (void)fprintf(stderr, "deepafl-agent: %s\n",
@@ -33,7 +34,9 @@ int role_fail(desk *d, dafl_err err, const dafl_why *why)
     if (disk)
         (void)fprintf(stderr, "deepafl-agent: nothing more was sent; mend that "
                               "and start again\n");
-    return disk ? EXIT_STATE : err == DAFL_ERR_INPUT ? EXIT_INPUT : EXIT_FAILED;
+    return disk || lost            ? EXIT_STATE
+           : err == DAFL_ERR_INPUT ? EXIT_INPUT
+                                   : EXIT_FAILED;
 }
 
 /* "--secure-agg" alone means masks. */

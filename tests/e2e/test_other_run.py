@@ -35,7 +35,7 @@ with Federation((deepafl, agent), digits, 3, 3, layers=1, rng=rng) as f:
         check(run.read_text() != own, f"{change.__name__}: the run is the same")
         f.start("server")
         code = f.wait(20, ["server"])["server"]
-        check(code == 2 and "E_STATE_LOST" in f.log("server").splitlines()[-1],
+        check(code == 3 and "E_STATE_LOST" in f.log("server").splitlines()[-1],
               f"{change.__name__}: exit code {code}: {f.log('server')[-500:]}")
         check(not model.exists(), f"{change.__name__}: a model was written")
     # Its own run is over, which it knows, and the model is made again.

@@ -12,6 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from datetime import datetime
 
 from federation import Federation, check, finish, seed, sha256
 
@@ -20,7 +21,7 @@ rng = random.Random(seed())
 K, CELL = 6, 3
 SERVER_PHASES = ["invite", "enroll", "setup", "model", "cast", "upload", "surv", "conf", "result"]
 CLIENT_PHASES = ["enroll", "setup", "model", "ready", "cast", "upload", "sign", "conf", "reveal", "result"]
-REFUSED = (2, 3)
+DAY = 86400
 
 
 def quick(text):
@@ -87,24 +88,33 @@ def kill_in_phases(label, names, phases, how=signal.SIGKILL):
         ends_well(f, label)
 
 
-def clock_back():
+def clock_moved():
+    """R4: the wall clock is set a day back, then a day ahead of the true time."""
     found = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
     if not found:
-        print("SKIPPED: the clock set back needs libfaketime")
+        print("SKIPPED: a clock that is set needs libfaketime")
         return
-    back = ["env", f"LD_PRELOAD={found[0]}", "FAKETIME=-3600s", "FAKETIME_DONT_FAKE_MONOTONIC=1"]
-    if subprocess.run([*back, agent, "--version"], capture_output=True).returncode != 0:
-        print("SKIPPED: the clock set back: libfaketime and this build (a sanitizer's) do not go together")
+
+    def by(seconds):
+        return ["env", f"LD_PRELOAD={found[0]}", f"FAKETIME={seconds:+d}s", "FAKETIME_DONT_FAKE_MONOTONIC=1"]
+
+    if subprocess.run([*by(-DAY), agent, "--version"], capture_output=True).returncode != 0:
+        print("SKIPPED: a clock that is set: libfaketime and this build (a sanitizer's) do not go together")
         return
     with federation() as f:
         f.start_all()
-        check(follow(f, "server", "cast", 0), "clock: no cast")
-        for name in ("server", f.names[0]):
-            f.kill(name)
-            f.start(name, prefix=back)
-        ends_well(f, "clocks an hour back")
-        times = [e["time"] for e in f.events("server") if "time" in e]
-        check(times != sorted(times), "clock: it was not set back")
+        since = 0
+        for seconds in (-DAY, DAY):
+            check(follow(f, "server", "cast", since), "clock: no cast")
+            since = size(f, "server")
+            for name in ("server", f.names[0]):
+                f.kill(name)
+                f.start(name, prefix=by(seconds))
+        ends_well(f, "clocks a day back, then a day ahead")
+        times = [datetime.fromisoformat(e["time"].replace("Z", "+00:00")).timestamp() for e in f.events("server")
+                 if "time" in e]
+        steps = [b - a for a, b in zip(times, times[1:])]
+        check(min(steps) < -DAY + 600 and max(steps) > 2 * DAY - 600, f"clock: it was not set: {min(steps)} {max(steps)}")
 
 
 # ---- state ----
@@ -134,15 +144,15 @@ class Trap:
             return False
 
 
-def refused(f, label, says, prefix=()):
-    """site0 does not start, says why and sends nothing."""
+def refused(f, label, wanted, says, prefix=()):
+    """site0 does not start, says why, sends nothing and ends with this code."""
     since = size(f, "site0")
     with Trap(f) as trap:
         f.start("site0", prefix=prefix)
         code = f.wait(20, ["site0"])["site0"]
         sent = trap.caught()
     text = f.log("site0")[since:]
-    check(code in REFUSED, f"{label}: exit code {code}: {text}")
+    check(code == wanted, f"{label}: exit code {code}: {text}")
     check(any(s in text for s in says), f"{label}: {text}")
     check(not sent, f"{label}: it connected")
     print(f"{label}: {code}, {text.strip()[:150]}", flush=True)
@@ -164,6 +174,7 @@ def bad_states():
         for name in f.processes:
             f.kill(name)
         state, good = f.dir / "site0.state", f.dir / "good"
+        shutil.copytree(state, f.dir / "killed")
         # All of it into the one file, or SQLite mends that from its log.
         db = sqlite3.connect(state / "journal.db")
         check(db.execute("pragma wal_checkpoint(truncate)").fetchone()[0] == 0, "state: no checkpoint")
@@ -184,7 +195,7 @@ def bad_states():
         again()
         shutil.rmtree(state)
         shutil.copytree(f.dir / "site1.state", state)
-        refused(f, "another party's state", ["site1"])
+        refused(f, "another party's state", 2, ["site1"])
         for name, cut in (("journal.db", 0.5), ("journal.db", None), ("vault", 0.5), ("generation", 0)):
             again()
             path = state / name
@@ -193,20 +204,26 @@ def bad_states():
                 for i in range(len(whole) // 2, len(whole) // 2 + 64):
                     whole[i] ^= 0xff
             path.write_bytes(whole if cut is None else whole[:int(len(whole) * cut)])
-            refused(f, f"{name} {'damaged' if cut is None else 'cut short'}", ["E_STATE_LOST", "damaged", name])
+            refused(f, f"{name} {'damaged' if cut is None else 'cut short'}", 3, ["E_STATE_LOST"])
+        # As kill -9 left it, but for the end of SQLite's log.
+        shutil.rmtree(state)
+        shutil.copytree(f.dir / "killed", state)
+        log = state / "journal.db-wal"
+        os.truncate(log, int(log.stat().st_size * 0.97))
+        refused(f, "journal.db-wal cut short", 3, ["its end is missing: E_STATE_LOST"])
         again()
         if not can_mount():
             print("SKIPPED: read-only and full disks need root and mount namespaces")
             return
-        refused(f, "read-only state", ["Read-only", "read-only"],
+        refused(f, "read-only state", 3, ["Read-only", "read-only"],
                 mounts(f"mount --bind {state} {state} && mount -o remount,ro,bind {state}"))
-        refused(f, "no room for the state", ["space", "full"],
+        refused(f, "no room for the state", 3, ["space", "full"],
                 mounts(f"mount -t tmpfs -o size=16k,mode=700 none {state}"))
 
 
 def refused_second(f):
     p = subprocess.run(f.command("site0"), capture_output=True, text=True, timeout=20)
-    check(p.returncode in REFUSED and "in use by another process" in p.stderr,
+    check(p.returncode == 2 and "in use by another process" in p.stderr,
           f"second agent: {p.returncode} {p.stderr}")
 
 
@@ -253,7 +270,7 @@ def rolled_back():
 kill_in_phases("server killed in every phase", ["server"], SERVER_PHASES)
 kill_in_phases("a client killed in every phase", None, CLIENT_PHASES)
 kill_in_phases("SIGTERM", ["server", "site0", "site1"], ["setup", "cast", "conf", "model"], signal.SIGTERM)
-clock_back()
+clock_moved()
 rolled_back()
 bad_states()
 disk_runs_full()
