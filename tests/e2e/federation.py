@@ -28,6 +28,30 @@ def free_port():
         return s.getsockname()[1]
 
 
+class Trap:
+    """In the server's place: tells whether anybody connects."""
+
+    def __init__(self, f):
+        self.socket = socket.socket()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind((f.host, f.port))
+        self.socket.listen()
+        self.socket.settimeout(0.3)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.socket.close()
+
+    def caught(self):
+        try:
+            self.socket.accept()[0].close()
+            return True
+        except TimeoutError:
+            return False
+
+
 class Federation:
     """k sites with the rows of share/digits dealt among them.
 

@@ -96,8 +96,8 @@ def wrong_configs(f):
     keys = [ln for ln in (f.dir / "run.yaml").read_text().splitlines() if ln.startswith('  - key: "site')]
     for name, more, says in (("wrong_roster", ("", ""), "the server's roster is another one"),
                              ("wrong_both", ("a: 1 ", "a: 0 "), "the server has another run file")):
-        config = copy_of(f, f"{name}.yaml", lambda t, more=more: t.replace(keys[0], "@").replace(keys[1], keys[0]).replace(
-            "@", keys[1]).replace(*more))
+        config = copy_of(f, f"{name}.yaml", lambda t, more=more: t.replace(keys[0], "@").replace(
+            keys[1], keys[0]).replace("@", keys[1]).replace(*more))
         intruder(f, name, "site5", config=config, state=f.dir / "site5.state")
         refused_here(f, name, 1, "E_POLICY", says)
     floors = {"min_cohort": (["--min-cohort", "4"], "m = 3"), "min_cell": (["--min-cell", "4"], "g = 3")}

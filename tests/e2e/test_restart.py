@@ -7,14 +7,13 @@ import os
 import random
 import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
 import time
 from datetime import datetime
 
-from federation import Federation, check, finish, seed, sha256
+from federation import Federation, Trap, check, finish, seed, sha256
 
 deepafl, agent, digits = sys.argv[1:4]
 rng = random.Random(seed())
@@ -114,34 +113,11 @@ def clock_moved():
         times = [datetime.fromisoformat(e["time"].replace("Z", "+00:00")).timestamp() for e in f.events("server")
                  if "time" in e]
         steps = [b - a for a, b in zip(times, times[1:])]
-        check(min(steps) < -DAY + 600 and max(steps) > 2 * DAY - 600, f"clock: it was not set: {min(steps)} {max(steps)}")
+        check(min(steps) < -DAY + 600 and max(steps) > 2 * DAY - 600,
+              f"clock: it was not set: {min(steps)} {max(steps)}")
 
 
 # ---- state ----
-
-
-class Trap:
-    """In the server's place: tells whether anybody connects."""
-
-    def __init__(self, f):
-        self.socket = socket.socket()
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.socket.bind((f.host, f.port))
-        self.socket.listen()
-        self.socket.settimeout(0.3)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc):
-        self.socket.close()
-
-    def caught(self):
-        try:
-            self.socket.accept()[0].close()
-            return True
-        except TimeoutError:
-            return False
 
 
 def refused(f, label, wanted, says, prefix=()):
