@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """kill -9 of random clients all the time and of the server three times in one training: it finishes, and by the logs
-and journals of all parties nobody did anything twice. Every other run takes sums over everybody only, and has to give
-the pooled model to the bit; the others take the cells that are there, and the server's own checks judge their sums."""
+and journals of all parties nobody did anything twice. Every sum that was opened, used or not, and the model are computed
+again in the clear from the sites' rows, over the cohorts that the server's audit log names (recompute.c). Every other run
+takes sums over everybody only, and has to give the pooled model to the bit; the others take the cells that are there."""
 import argparse
 import json
 import os
 import random
-import sqlite3
 import sys
 import time
 
 import federation
 from federation import Federation, check, finish, sha256
+from judge import judge_journals, judge_sums, sums
 
 K, CELL, LAYERS, WIDTH = 12, 4, 10, 32
 
@@ -23,46 +24,6 @@ def quick(text):
         assert a in text, a
         text = text.replace(a, b)
     return text
-
-
-def records(f, name):
-    """What the journal holds; the first byte is the kind (protocol/effect.h)."""
-    db = sqlite3.connect(f"file:{f.dir / (name + '.state')}/journal.db?mode=ro", uri=True)
-    rows = [bytes(r) for (r,) in db.execute("select bytes from record order by seq")]
-    db.close()
-    return rows
-
-
-def judge_journals(f, label):
-    """Slots that the server opened only rise; a client has one upload and one statement per slot."""
-    boot, upload, sign, slot, barred = 1, 4, 5, 9, 11
-    mine = records(f, "server")
-    slots = [int.from_bytes(r[1:5], "little") for r in mine if r[0] == slot]
-    check(len(slots) > 0 and all(a < b for a, b in zip(slots, slots[1:])), f"{label}: slots {slots}")
-    check(not any(r[0] == barred for r in mine), f"{label}: the server bars somebody honest")
-    boots = sum(r[0] == boot for r in mine)
-    signed = 0
-    for name in f.names:
-        for kind, what in ((upload, "uploads"), (sign, "statements")):
-            seen = {}
-            for r in records(f, name):
-                if r[0] != kind:
-                    continue
-                old = seen.setdefault(r[1:5], r)
-                check(old == r, f"{label}: {name}: two {what} in slot {int.from_bytes(r[1:5], 'little')}")
-            signed += len(seen)
-    check(signed > 0, f"{label}: the journals say nothing")
-    return boots
-
-
-def sums(f):
-    """(question, rank, clients in it) of every sum that the server used, by its journal."""
-    kind, found = 10, []
-    for r in records(f, "server"):
-        if r[0] == kind:
-            bits = int.from_bytes(r[15:15 + (K + 7) // 8], "little")
-            found.append((int.from_bytes(r[5:9], "little"), int.from_bytes(r[9:13], "little"), bin(bits).count("1")))
-    return found
 
 
 def questions_begun(f):
@@ -95,7 +56,7 @@ def torment(f, rng, limit, pause):
     return clients, servers
 
 
-def one(programs, digits, number, rng):
+def one(programs, recomputer, digits, number, rng):
     label = f"run {number}"
     full = number % 2 == 0  # sums over everybody or none
     with Federation(programs, digits, K, CELL, layers=LAYERS, width=WIDTH, rng=rng,
@@ -128,17 +89,19 @@ def one(programs, digits, number, rng):
         wrong = [e for e in events if e.get("error") in ("E_SUM_INVALID", "E_SECOND_STMT", "E_STATE_LOST")]
         check(not wrong, f"{label}: {wrong[:3]}")
         used = sums(f)
-        check([q for q, _, _ in used] == list(range(2 * LAYERS + 3)), f"{label}: sums {used}")
+        check([q for q, _, _ in used.values()] == list(range(2 * LAYERS + 3)), f"{label}: sums {used}")
+        n_opened = judge_sums(f, label, recomputer, used, rng)
         if full:
             # Without increments: which of them are asked for in full depends on the kills, and rounds differently.
-            check(all(n == K for _, _, n in used), f"{label}: cohorts {used}")
+            check(all(len(u) == K for _, _, u in used.values()), f"{label}: cohorts {used}")
             same = sha256(f.dir / "model.safetensors") == sha256(f.pooled_model("--schedule", "full"))
             check(same, f"{label}: every sum was over everybody and the model is not the pooled one: {used}")
         accuracy = f.report()["train_accuracy"][-1]
         check(accuracy > 85, f"{label}: accuracy {accuracy}")
         print(f"{label}: {seconds:.1f} s, {kills[0]} clients and {kills[1]} times the server killed, {slots} slots, "
-              f"{len(used)} sums, {sum(n < K for _, _, n in used)} of them without everybody, "
-              f"{sum(r > 0 for _, r, _ in used)} increments, {'the pooled model, ' if full else ''}"
+              f"{n_opened} sums opened, {len(used)} used, "
+              f"{sum(len(u) < K for _, _, u in used.values())} of them without everybody, "
+              f"{sum(r > 0 for _, r, _ in used.values())} increments; all recomputed, {'the pooled model, ' if full else ''}"
               f"accuracy {accuracy:.2f} %", flush=True)
 
 
@@ -146,6 +109,7 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("programs", nargs=2)
     p.add_argument("digits")
+    p.add_argument("recompute")
     p.add_argument("--runs", type=int, default=3)
     p.add_argument("--seed", type=int)
     o = p.parse_args()
@@ -153,7 +117,7 @@ def main():
         os.environ["DAFL_TEST_SEED"] = str(o.seed)
     rng = random.Random(federation.seed())
     for number in range(o.runs):
-        one(o.programs, o.digits, number, rng)
+        one(o.programs, o.recompute, o.digits, number, rng)
     finish()
 
 
