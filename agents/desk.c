@@ -152,6 +152,10 @@ static dafl_err log_says(const desk *d, dafl_err err, dafl_why *why)
 
 static dafl_err tell(desk *d, const dafl_effect *e, dafl_why *why)
 {
+    /* A line that speaks of a record which a crash takes back accuses us of
+     * doing it twice. */
+    if (d->records)
+        DAFL_TRY(desk_flush(d, why));
     watch_event(&d->watch, &e->event);
     dafl_writer_clear(&d->line);
     DAFL_TRY(
@@ -168,17 +172,21 @@ static dafl_err tell(desk *d, const dafl_effect *e, dafl_why *why)
 
 dafl_err desk_flush(desk *d, dafl_why *why)
 {
-    DAFL_TRY(store_says(d, store_flush(d->store), why));
     if (d->lines)
         DAFL_TRY(log_says(d, logfile_sync(d->log), why));
     d->lines = d->pressing = false;
+    DAFL_TRY(store_says(d, store_flush(d->store), why));
+    d->records = false;
     return DAFL_OK;
 }
 
 dafl_err desk_rest(desk *d, dafl_why *why)
 {
-    return d->pressing ? desk_flush(d, why)
-                       : store_says(d, store_flush(d->store), why);
+    if (d->pressing)
+        return desk_flush(d, why);
+    DAFL_TRY(store_says(d, store_flush(d->store), why));
+    d->records = false;
+    return DAFL_OK;
 }
 
 static dafl_err send_out(desk *d, const dafl_effect *e, dafl_why *why)
@@ -195,6 +203,8 @@ static dafl_err send_out(desk *d, const dafl_effect *e, dafl_why *why)
 
 dafl_err desk_do(desk *d, const dafl_effect *e, dafl_why *why)
 {
+    d->records |= e->kind == DAFL_DO_APPEND || e->kind == DAFL_DO_KEEP ||
+                  e->kind == DAFL_DO_ERASE;
     switch (e->kind) {
     case DAFL_DO_SEND:
         return send_out(d, e, why);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an agent of either role works with: the run and its own key, its state
  * on disk, its audit log, the link to the others. It carries out what a machine
- * wants, in order: before anything is sent, everything that came before it is
- * durable. */
+ * wants, in order: a line of the log is written when every record before it is
+ * durable, and a message sent when everything before it is. */
 #ifndef DAFL_AGENTS_DESK_H
 #define DAFL_AGENTS_DESK_H
 
@@ -35,8 +35,10 @@ typedef struct {
     logfile *log;
     dafl_audit audit;
     dafl_writer line;
-    bool lines;    /* of the audit log that are not durable yet */
-    bool pressing; /* one of them is not just of a message that was dropped */
+    /* Not durable yet: lines of the audit log, one of which at least is not just
+     * of a message that was dropped, and what the store was given after them.
+     */
+    bool lines, pressing, records;
     dafl_link *link;
     watch watch;
 } desk;
