@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """kill -9 of random clients all the time and of the server three times in one training: it finishes, and by the logs
-and journals of all parties nobody did anything twice. Every sum that was opened, used or not, and the model are computed
-again in the clear from the sites' rows, over the cohorts that the server's audit log names (recompute.c). Every other run
-takes sums over everybody only, and has to give the pooled model to the bit; the others take the cells that are there."""
+and journals of all parties nobody did anything twice. Every sum that was opened, used or not, and the model are
+computed again in the clear from the sites' rows, over the cohorts that the server's audit log names (recompute.c).
+Every other run takes sums over everybody only, and has to give the pooled model to the bit; the others take the cells
+that are there."""
 import argparse
 import json
 import os
@@ -101,8 +102,8 @@ def one(programs, recomputer, digits, number, rng):
         print(f"{label}: {seconds:.1f} s, {kills[0]} clients and {kills[1]} times the server killed, {slots} slots, "
               f"{n_opened} sums opened, {len(used)} used, "
               f"{sum(len(u) < K for _, _, u in used.values())} of them without everybody, "
-              f"{sum(r > 0 for _, r, _ in used.values())} increments; all recomputed, {'the pooled model, ' if full else ''}"
-              f"accuracy {accuracy:.2f} %", flush=True)
+              f"{sum(r > 0 for _, r, _ in used.values())} increments; all recomputed, "
+              f"{'the pooled model, ' if full else ''}accuracy {accuracy:.2f} %", flush=True)
 
 
 def main():

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Hosts of their own: network namespaces on a bridge. What runs is the first argument after the data: 'hosts', five
-machines; 'netem', the same with 50 ms of delay and 1 % loss; or a path, a text whose command blocks are followed."""
+machines; 'netem', the same with 50 ms of delay and 1 % loss by the kernel; 'badnet', the same by an emulation that
+every kernel can run, with resets besides (badnet.py says what it leaves out); or a path, a text whose command blocks
+are followed."""
+import json
 import os
 import random
 import re
@@ -101,6 +104,39 @@ def five_hosts(netem):
               f"{report['failed_slots']} slots without one")
 
 
+def bad_network():
+    rng = random.Random(seed())
+    # Over everybody or not at all, and no increments: which are asked for in full depends on the losses.
+    with Hosts(6) as hosts, Federation((deepafl, agent), digits, 5, 5, rng=rng, init=("--schedule", "full"),
+                                       edit=lambda t: t.replace("retries: 8", "retries: 100")) as f:
+        f.host = "10.77.0.1"
+        net = subprocess.Popen([*hosts.on(0), sys.executable, "-B", Path(__file__).with_name("badnet.py"),
+                                str(rng.random()), f.host, "6001", "5", "5555"], stdout=subprocess.PIPE, text=True)
+        try:
+            check(net.stdout.readline() == "ready\n", "the bad network did not start")
+            f.port = 5555
+            f.start("server", prefix=hosts.on(0))
+            for i, name in enumerate(f.names, 1):
+                f.port = 6000 + i
+                f.start(name, prefix=hosts.on(i))
+            codes = f.wait(200)
+        finally:
+            net.terminate()
+            did = json.loads(net.communicate(timeout=20)[0])
+        if not check(set(codes.values()) == {0}, f"{what}: exit codes {codes}, {did}"):
+            print(f.log("server")[-3000:], f.log("site0")[-2000:])
+            return
+        report = f.report()
+        pooled = f.pooled_model("--schedule", "full")
+        check(sha256(f.dir / "model.safetensors") == sha256(pooled), f"{what}: another model")
+        check(f.audit().returncode == 0, f"{what}: audit")
+        # Four round trips of 80 ms or more for every sum, or it went another way.
+        check(report["seconds"] > 4 * 0.08 * report["sums"], f"{what}: {report['seconds']} s are too few")
+        check(did["lost"] > 0 and did["reset"] > 0, f"{what}: nothing was lost or reset: {did}")
+        print(f"{what} (an emulation): 5 clients, {report['sums']} sums, {report['seconds']:.1f} s, "
+              f"{report['failed_slots']} slots without one; {did}")
+
+
 class Walk:
     """Follow a text on two hosts, each with a directory of its own."""
 
@@ -183,6 +219,8 @@ def follow(text):
 
 if what in ("hosts", "netem"):
     five_hosts(what == "netem")
+elif what == "badnet":
+    bad_network()
 else:
     follow(Path(what).read_text())
 finish()
