@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loaded before a program (LD_PRELOAD): it dies, as by kill -9, at call number
- * DAFL_DIE_AT of those that change a file, before anything of it is done. */
+/* Loaded before a program (LD_PRELOAD). At call number DAFL_DIE_AT of those
+ * that change a file or send to a peer it dies, as by kill -9, before anything
+ * of it is done; at call number DAFL_FAIL_AT of those that change a file it is
+ * told that the disk has failed (EIO), once. */
 #define _DEFAULT_SOURCE /* syscall */
-#include <fcntl.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -20,37 +23,47 @@ int die_ftruncate(int fd, off_t len) __asm__("ftruncate");
 int die_ftruncate64(int fd, off_t len) __asm__("ftruncate64");
 int die_fsync(int fd) __asm__("fsync");
 int die_fdatasync(int fd) __asm__("fdatasync");
-int die_unlink(const char *path) __asm__("unlink");
+ssize_t die_send(int fd, const void *bytes, size_t len, int flags) //
+    __asm__("send");
 
-static atomic_long calls;
+static atomic_long calls, changes;
+
+static bool now(atomic_long *count, const char *name)
+{
+    const char *at = getenv(name);
+
+    return at != NULL && atomic_fetch_add(count, 1) + 1 == atol(at);
+}
 
 static void count(void)
 {
-    const char *at = getenv("DAFL_DIE_AT");
-
-    if (at != NULL && atomic_fetch_add(&calls, 1) + 1 == atol(at))
+    if (now(&calls, "DAFL_DIE_AT"))
         (void)kill(getpid(), SIGKILL);
 }
 
-/* Bells, pipes and sockets are no files; standard error is the watcher's. */
-static void count_file(int fd)
+/* Bells and pipes are no files; standard error is the watcher's. */
+static bool fails(int fd)
 {
     struct stat st;
 
-    if (fd > STDERR_FILENO && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
-        count();
+    if (fd <= STDERR_FILENO || fstat(fd, &st) != 0 ||
+        !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
+        return false;
+    count();
+    if (!now(&changes, "DAFL_FAIL_AT"))
+        return false;
+    errno = EIO;
+    return true;
 }
 
 ssize_t die_write(int fd, const void *bytes, size_t len)
 {
-    count_file(fd);
-    return syscall(SYS_write, fd, bytes, len);
+    return fails(fd) ? -1 : syscall(SYS_write, fd, bytes, len);
 }
 
 ssize_t die_pwrite(int fd, const void *bytes, size_t len, off_t at)
 {
-    count_file(fd);
-    return syscall(SYS_pwrite64, fd, bytes, len, at);
+    return fails(fd) ? -1 : syscall(SYS_pwrite64, fd, bytes, len, at);
 }
 
 ssize_t die_pwrite64(int fd, const void *bytes, size_t len, off_t at)
@@ -60,8 +73,7 @@ ssize_t die_pwrite64(int fd, const void *bytes, size_t len, off_t at)
 
 int die_ftruncate(int fd, off_t len)
 {
-    count_file(fd);
-    return (int)syscall(SYS_ftruncate, fd, len);
+    return fails(fd) ? -1 : (int)syscall(SYS_ftruncate, fd, len);
 }
 
 int die_ftruncate64(int fd, off_t len)
@@ -71,18 +83,16 @@ int die_ftruncate64(int fd, off_t len)
 
 int die_fsync(int fd)
 {
-    count();
-    return (int)syscall(SYS_fsync, fd);
+    return fails(fd) ? -1 : (int)syscall(SYS_fsync, fd);
 }
 
 int die_fdatasync(int fd)
 {
-    count();
-    return (int)syscall(SYS_fdatasync, fd);
+    return fails(fd) ? -1 : (int)syscall(SYS_fdatasync, fd);
 }
 
-int die_unlink(const char *path)
+ssize_t die_send(int fd, const void *bytes, size_t len, int flags)
 {
     count();
-    return (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+    return syscall(SYS_sendto, fd, bytes, len, flags, NULL, 0);
 }

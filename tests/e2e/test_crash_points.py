@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Parties that die, as by kill -9, right before one of their writes to disk (die.c): at every one that opening a state
-takes, then clients and the server at random ones all through a training. Whatever was half done, the run finishes,
-nobody did anything twice, the logs are clean, and every opened sum and the model are what the rows give (judge.py)."""
+"""Parties that die, as by kill -9, right before they write to disk or send (die.c): at every write that opening a state
+takes, then clients and the server at random ones all through a training. And parties whose disk fails at such a write:
+they end at once with exit code 3. Whatever was half done, the run finishes, nobody did anything twice, the logs are
+clean, and every opened sum and the model are what the rows give (judge.py)."""
 import random
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from judge import judge_journals, judge_sums, sums
 
 deepafl, agent, digits, recompute, die = sys.argv[1:6]
 rng = random.Random(seed())
-K, CELL, LAYERS = 6, 3, 12
+K, CELL, LAYERS = 6, 3, 24
 
 
 def quick(text):
@@ -25,30 +26,40 @@ def quick(text):
 
 
 class Fate:
-    """Every party's lives: each ends at the next of its points, the one after the last at none."""
+    """Every party's lives: each ends at the next of its points, the one after the last at none. A point is how it ends
+    and at which call."""
+
+    ENDS = {"DAFL_DIE_AT": -9, "DAFL_FAIL_AT": 3}
 
     def __init__(self, f):
-        self.f, self.points, self.opened, self.died = f, {}, {}, {name: 0 for name in ["server", *f.names]}
+        self.f, self.points, self.how, self.ended = f, {}, {}, []
 
     def start(self, name):
-        at = next(self.points.get(name, iter(())), None)
-        mortal = [] if at is None else ["env", f"LD_PRELOAD={die}", f"DAFL_DIE_AT={at}",
-                                        "ASAN_OPTIONS=verify_asan_link_order=0"]
-        self.f.start(name, prefix=mortal)
+        how, at = next(self.points.get(name, iter(())), (None, 0))
+        self.how[name] = how
+        self.f.start(name, prefix=[] if how is None else ["env", f"LD_PRELOAD={die}", f"{how}={at}",
+                                                          "ASAN_OPTIONS=verify_asan_link_order=0"])
 
-    def openings(self, name, points):
-        """Die at each of them; after the last write of the opening nothing more comes."""
-        for at in points:
-            self.points = {name: iter([at])}
+    def has_ended(self, name):
+        """Whether its life is over as it was to be; killed by us counts, too."""
+        code = self.f.processes[name].poll()
+        if code is not None and code == self.ENDS.get(self.how.get(name)):
+            self.ended.append((name, self.how[name]))
+            return True
+        return code == -9
+
+    def openings(self, name):
+        """Die at each of their writes; after the last one nothing more comes. How many there were."""
+        for at in range(1, 60):
+            self.points = {name: iter([("DAFL_DIE_AT", at)])}
             self.start(name)
             try:
                 self.f.processes[name].wait(3)
             except subprocess.TimeoutExpired:
                 self.f.kill(name)
-                break
-            check(self.f.processes[name].returncode == -9, f"{name} at {at}: {self.f.log(name)[-500:]}")
-            self.died[name] += 1
-        self.opened[name] = at - 1
+                return at - 1
+            check(self.has_ended(name), f"{name} at {at}: {self.f.log(name)[-500:]}")
+        return at
 
     def rule(self, seconds, points):
         """For a while, or until the run is over; whoever lives then goes on to its point."""
@@ -57,11 +68,14 @@ class Fate:
             self.f.kill(name)
             self.start(name)
         end = time.monotonic() + seconds
-        while time.monotonic() < end and any(p.poll() in (None, -9) for p in self.f.processes.values()):
+        over = False
+        while time.monotonic() < end and not over:
             time.sleep(0.005)
-            for name in list(self.f.processes):
-                if self.f.processes[name].poll() == -9:
-                    self.died[name] += 1
+            over = True
+            for name in self.f.processes:
+                again = self.has_ended(name)
+                over = over and not again and self.f.processes[name].poll() is not None
+                if again:
                     self.start(name)
                     if name == "server":
                         self.dial_again()
@@ -69,9 +83,16 @@ class Fate:
     def dial_again(self):
         """A server that goes again and again is dialled ever more seldom: begin that anew."""
         for name in self.f.names:
-            if name in self.f.processes:
-                self.f.kill(name)
-                self.start(name)
+            self.f.kill(name)
+            self.start(name)
+
+    def count(self, how, names):
+        return sum(h == how and name in names for name, h in self.ended)
+
+
+def draw(first, last):
+    while True:
+        yield rng.choice(list(Fate.ENDS)), rng.randint(first, last)
 
 
 with Federation((deepafl, agent), digits, K, CELL, layers=LAYERS, width=32, rng=rng, edit=quick) as f:
@@ -81,18 +102,19 @@ with Federation((deepafl, agent), digits, K, CELL, layers=LAYERS, width=32, rng=
     check(f.wait_for("server", lambda e: e.get("question") == 2), "no sums")
     for name in f.processes:
         f.kill(name)
-    # Alone, with a state from the middle of a run: every write of the opening, some 35 of them.
-    for name in ["server", "site0"]:
-        fate.openings(name, range(1, 46))
+    # Alone, with a state from the middle of a run.
+    opened = [fate.openings(name) for name in ("server", "site0")]
+    check(min(opened) > 15, f"openings of {opened} writes?")
+    fate.ended.clear()
     f.start("server")
-    fate.rule(4, {name: iter([rng.randint(1, 100) for _ in range(1000)]) for name in f.names})
-    fate.rule(8, {"server": iter([rng.randint(30, 100) for _ in range(1000)])})
+    fate.rule(4, {name: draw(1, 100) for name in f.names})
+    fate.rule(7, {"server": draw(30, 120)})
     fate.rule(60, {})
     codes = f.wait(1)
-    servers, clients = fate.died["server"], sum(fate.died[n] for n in f.names)
-    print(f"openings of {fate.opened} writes; the server died {servers} times, clients {clients}; "
-          f"{time.monotonic() - begun:.1f} s", flush=True)
-    check(servers > fate.opened["server"] + 3 and clients > fate.opened["site0"] + 3, "too few")
+    counts = [fate.count(how, names) for how in Fate.ENDS for names in (["server"], f.names)]
+    print(f"every of {opened} writes of an opening; then the server died {counts[0]} times, clients {counts[1]}, and "
+          f"disks failed {counts[2]} and {counts[3]} times; {time.monotonic() - begun:.1f} s", flush=True)
+    check(min(counts) > 0, "some of them never happened")
     if not check(set(codes.values()) == {0}, f"exit codes {codes}"):
         print(f.log("server")[-2000:])
     audit = f.audit()
