@@ -10,6 +10,7 @@
  * is what the training ends with. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "agents/runfile.h"
@@ -17,6 +18,7 @@
 #include "lib/secret.h"
 
 typedef struct {
+    const char *dir;
     runfile *run;
     dafl_model *model;
     dafl_pool *pool;
@@ -24,9 +26,11 @@ typedef struct {
     size_t n;
     dafl_site *sites[DAFL_CLIENTS_MAX];
     dafl_set cohort;
+    dafl_query *past; /* those whose sums were used */
+    size_t n_past;
 } replay;
 
-static dafl_err found(replay *r, const char *dir, dafl_why *why)
+static dafl_err found(replay *r, dafl_why *why)
 {
     const dafl_params *p = &r->run->params;
     dafl_projection first = {0};
@@ -36,11 +40,12 @@ static dafl_err found(replay *r, const char *dir, dafl_why *why)
         const char *name = r->run->roster.parties[k].id.name;
         char x[4096], y[4096];
         dafl_data data;
-        (void)snprintf(x, sizeof x, "%s/%s_x.npy", dir, name);
-        (void)snprintf(y, sizeof y, "%s/%s_y.npy", dir, name);
+        (void)snprintf(x, sizeof x, "%s/%s_x.npy", r->dir, name);
+        (void)snprintf(y, sizeof y, "%s/%s_y.npy", r->dir, name);
         err = dafl_data_open(&data, x, y, p->classes, why);
         if (err != DAFL_OK)
             break;
+        dafl_site_free(&r->sites[k]);
         err = dafl_site_new(&r->sites[k], p, r->pool, &data, NULL, data.n,
                             &first, why);
         dafl_data_close(&data);
@@ -49,8 +54,7 @@ static dafl_err found(replay *r, const char *dir, dafl_why *why)
     return err;
 }
 
-static dafl_err open_run(replay *r, const char *path, const char *dir,
-                         dafl_why *why)
+static dafl_err open_run(replay *r, const char *path, dafl_why *why)
 {
     DAFL_TRY(runfile_load(&r->run, path, why));
     if (r->run->params.method != DAFL_METHOD_DEEPAFL ||
@@ -61,10 +65,12 @@ static dafl_err open_run(replay *r, const char *path, const char *dir,
     DAFL_TRY(dafl_pool_new(&r->pool, 1));
     DAFL_TRY(dafl_model_new(&r->model, &r->run->params));
     DAFL_TRY(dafl_trainer_new(&r->trainer, r->model, r->n));
-    return found(r, dir, why);
+    r->past = calloc(dafl_deep_questions(&r->run->params), sizeof *r->past);
+    return r->past == NULL ? DAFL_ERR_NOMEM : found(r, why);
 }
 
-/* Who is not in the cohort follows the model all the same. */
+/* Who is not in the cohort follows the model all the same; without a total all
+ * of them only do that. */
 static dafl_err add_up(replay *r, const dafl_query *query, dafl_sum *total,
                        dafl_why *why)
 {
@@ -77,6 +83,16 @@ static dafl_err add_up(replay *r, const dafl_query *query, dafl_sum *total,
         err = dafl_site_answer(r->sites[k], r->model, query, &projection,
                                dafl_set_has(&r->cohort, k) ? total : NULL, why);
     dafl_projection_drop(&projection);
+    return err;
+}
+
+/* An increment cannot be answered twice: back to what was before it. */
+static dafl_err start_over(replay *r, dafl_why *why)
+{
+    dafl_err err = found(r, why);
+
+    for (size_t i = 0; err == DAFL_OK && i < r->n_past; i++)
+        err = add_up(r, &r->past[i], NULL, why);
     return err;
 }
 
@@ -115,6 +131,10 @@ static dafl_err recompute(replay *r, const dafl_question *q, bool used,
     if (err == DAFL_OK && used)
         err = dafl_trainer_take(r->trainer, &query, &total, &r->cohort, why);
     dafl_sum_drop(&total);
+    if (err == DAFL_OK && used)
+        r->past[r->n_past++] = query;
+    else if (err == DAFL_OK && query.kind == DAFL_QUERY_INCREMENT)
+        err = start_over(r, why);
     return err;
 }
 
@@ -140,14 +160,14 @@ static dafl_err read_line(replay *r, const char *line, dafl_why *why)
 
 int main(int argc, char **argv)
 {
-    replay r = {0};
+    replay r = {.dir = argc > 2 ? argv[2] : ""};
     dafl_why why = {{0}};
     char line[64 + DAFL_CLIENTS_MAX];
     dafl_err err;
 
     if (argc != 4)
         return 2;
-    err = open_run(&r, argv[1], argv[2], &why);
+    err = open_run(&r, argv[1], &why);
     while (err == DAFL_OK && fgets(line, sizeof line, stdin) != NULL)
         err = read_line(&r, line, &why);
     if (err == DAFL_OK && strcmp(argv[3], "-") != 0)
@@ -161,6 +181,7 @@ int main(int argc, char **argv)
     dafl_model_free(&r.model);
     dafl_pool_free(&r.pool);
     dafl_set_drop(&r.cohort);
+    free(r.past);
     runfile_free(&r.run);
     return err == DAFL_OK ? 0 : 1;
 }

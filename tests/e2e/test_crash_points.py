@@ -4,6 +4,7 @@
 takes, then clients and the server at random ones all through a training. And parties whose disk fails at such a write:
 they end at once with exit code 3. Whatever was half done, the run finishes, nobody did anything twice, the logs are
 clean, and every opened sum and the model are what the rows give (judge.py)."""
+import itertools
 import random
 import subprocess
 import sys
@@ -91,8 +92,8 @@ class Fate:
 
 
 def draw(first, last):
-    while True:
-        yield rng.choice(list(Fate.ENDS)), rng.randint(first, last)
+    for how in itertools.cycle(Fate.ENDS):
+        yield how, rng.randint(first, last)
 
 
 with Federation((deepafl, agent), digits, K, CELL, layers=LAYERS, width=32, rng=rng, edit=quick) as f:
