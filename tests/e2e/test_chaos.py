@@ -38,12 +38,11 @@ def out_of_breath(f):
 
 
 def torment(f, rng, limit, pause):
-    """Until the server is done. Returns how often clients and the server were killed."""
+    """Until the server is done, ever more slowly. Returns how often clients and the server were killed."""
     at = sorted(rng.sample(range(2 * LAYERS), 3))
     clients = servers = 0
-    end = time.monotonic() + limit
-    due = time.monotonic()
-    while f.processes["server"].poll() is None and time.monotonic() < end:
+    begun = due = time.monotonic()
+    while f.processes["server"].poll() is None and time.monotonic() < begun + limit:
         time.sleep(0.01)
         if at and max(questions_begun(f), default=-1) >= at[0]:
             at.pop(0)
@@ -52,7 +51,8 @@ def torment(f, rng, limit, pause):
             servers += 1
         if time.monotonic() < due or out_of_breath(f):
             continue
-        due = time.monotonic() + rng.uniform(0.2, 1.8) * pause
+        slow = 1 + (time.monotonic() - begun) / 10
+        due = time.monotonic() + rng.uniform(0.2, 1.8) * pause * slow
         running = [n for n in f.names if f.processes[n].poll() is None]
         if not running or (not at and any(e.get("event") == "done" for e in f.events("server"))):
             break
