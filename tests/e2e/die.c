@@ -32,7 +32,7 @@ static bool now(atomic_long *count, const char *name)
 {
     const char *at = getenv(name);
 
-    return at != NULL && atomic_fetch_add(count, 1) + 1 == atol(at);
+    return at != NULL && atomic_fetch_add(count, 1) + 1 == strtol(at, NULL, 10);
 }
 
 static void count(void)

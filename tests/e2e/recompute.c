@@ -8,7 +8,6 @@
  * on with it (else 0), and a 0 or 1 for every client, 1 if it was in the sum.
  * For each its digest is printed, as the audit logs have it; MODEL ("-": none)
  * is what the training ends with. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,24 +137,22 @@ static dafl_err recompute(replay *r, const dafl_question *q, bool used,
     return err;
 }
 
-static dafl_err read_line(replay *r, const char *line, dafl_why *why)
+static dafl_err read_line(replay *r, char *line, dafl_why *why)
 {
     dafl_question q;
-    unsigned used;
-    int at = 0;
+    bool used;
 
-    if (sscanf(line, "%" SCNu32 " %" SCNu32 " %u %n", &q.number, &q.rank, &used,
-               &at) != 3)
-        return dafl_fail(why, DAFL_ERR_INPUT, "not a sum: %s", line);
+    q.number = (uint32_t)strtoul(line, &line, 10);
+    q.rank = (uint32_t)strtoul(line, &line, 10);
+    used = strtoul(line, &line, 10) != 0;
+    line += strspn(line, " ");
+    if (strspn(line, "01") != r->n)
+        return dafl_fail(why, DAFL_ERR_INPUT, "not a cohort: %s", line);
     dafl_set_clear(&r->cohort);
-    for (size_t k = 0; k < r->n; k++) {
-        char c = line[at++];
-        if (c != '0' && c != '1')
-            return dafl_fail(why, DAFL_ERR_INPUT, "not a cohort: %s", line);
-        if (c == '1')
+    for (size_t k = 0; k < r->n; k++)
+        if (line[k] == '1')
             dafl_set_add(&r->cohort, k);
-    }
-    return recompute(r, &q, used != 0, why);
+    return recompute(r, &q, used, why);
 }
 
 int main(int argc, char **argv)
