@@ -55,13 +55,13 @@ class Trap:
 class Federation:
     """k sites with the rows of share/digits dealt among them.
 
-    programs: (deepafl, deepafl-agent); init: more options of 'deepafl init'.
+    programs: (deepafl, deepafl-agent); init: more options of 'deepafl init'; threads: of each agent.
     """
 
     def __init__(self, programs, digits, k, cell_size, layers=2, width=64, rng=None, init=(), edit=None, rows=None,
-                 directory=None):
+                 directory=None, threads=1):
         self.deepafl, self.agent = (str(Path(p).resolve()) for p in programs)
-        self.k, self.layers, self.width = k, layers, width
+        self.k, self.layers, self.width, self.threads = k, layers, width, threads
         self.rng = rng or random.Random(1)
         self.own = None if directory else tempfile.TemporaryDirectory(prefix="deepafl-e2e-")
         self.dir = Path(directory or self.own.name)
@@ -117,7 +117,7 @@ class Federation:
 
     def command(self, name, *more):
         common = ["--config", self.dir / "run.yaml", "--key", self.dir / f"{name}.key", "--state",
-                  self.dir / f"{name}.state", "--secure-agg", "--threads", "1"]
+                  self.dir / f"{name}.state", "--secure-agg", "--threads", self.threads]
         if name == "server":
             role = ["--role", "server", "--listen", f"tcp://{self.host}:{self.port}", "--model",
                     self.dir / "model.safetensors", "--json"]

@@ -243,9 +243,11 @@ def rolled_back():
         print(f"state two lives old: {code}, {text.splitlines()[-1][-120:]}", flush=True)
 
 
+if sys.argv[4:] == ["stop"]:
+    kill_in_phases("SIGTERM", ["server", "site0", "site1"], ["setup", "cast", "conf", "model"], signal.SIGTERM)
+    finish()
 kill_in_phases("server killed in every phase", ["server"], SERVER_PHASES)
 kill_in_phases("a client killed in every phase", None, CLIENT_PHASES)
-kill_in_phases("SIGTERM", ["server", "site0", "site1"], ["setup", "cast", "conf", "model"], signal.SIGTERM)
 clock_moved()
 rolled_back()
 bad_states()
