@@ -26,14 +26,13 @@ static void apply_piece(void *ctx, unsigned worker, size_t piece)
 {
     static const uint8_t nonce[crypto_stream_chacha20_NONCEBYTES];
     const job *j = ctx;
-    uint8_t stream[PIECE * 8 + DAFL_RING_SLACK];
+    uint8_t stream[PIECE * 8];
     size_t first = piece * PIECE;
     size_t n = j->n - first < PIECE ? j->n - first : PIECE;
     size_t len = n * (j->w / 8);
     uint64_t block = (uint64_t)first * (j->w / 8) / 64;
 
     (void)worker;
-    memset(stream + len, 0, DAFL_RING_SLACK);
     for (size_t i = 0; i < j->n_masks; i++) {
         memset(stream, 0, len);
         (void)crypto_stream_chacha20_xor_ic(stream, stream, len, nonce, block,

@@ -11,12 +11,16 @@ bool dafl_ring_width_ok(unsigned w)
     return w >= 32 && w <= 64 && w % 8 == 0;
 }
 
-static uint64_t load_word(const uint8_t *p)
+/* The word at p, of which `left` bytes can be read. Little endian (lib/npy.c
+ * insists); bits above w are never looked at. */
+static uint64_t load_word(const uint8_t *p, size_t size, size_t left)
 {
-    uint64_t v;
+    uint64_t v = 0;
 
-    /* Little endian (lib/npy.c insists); bits above w are never looked at. */
-    memcpy(&v, p, sizeof v);
+    if (left >= sizeof v)
+        memcpy(&v, p, sizeof v);
+    else
+        memcpy(&v, p, size);
     return v;
 }
 
@@ -57,7 +61,7 @@ add_eights(uint64_t *acc, const uint8_t *words, size_t n, size_t size,
     return i;
 }
 
-/* As far as whole fours go; returns how many words that was. */
+/* As far as loads of fours stay within the words; returns how many that was. */
 static inline size_t add_fours(uint64_t *acc, const uint8_t *words, size_t n,
                                size_t size, bool negate)
 {
@@ -69,7 +73,7 @@ static inline size_t add_fours(uint64_t *acc, const uint8_t *words, size_t n,
         lane, _mm256_and_si256(second, _mm256_set1_epi8((char)size)));
     size_t i = 0;
 
-    for (; i + 4 <= n; i += 4) {
+    for (; (i + 2) * size + 16 <= n * size; i += 4) {
         __m256i *out = (__m256i *)(void *)(acc + i);
         __m256i a = _mm256_loadu_si256(out);
         __m256i v = load_four(words + i * size, size, move);
@@ -94,7 +98,7 @@ void dafl_ring_add_words(uint64_t *acc, const uint8_t *words, size_t n,
                 : add_fours(acc + i, words + i * size, n - i, size, false);
 #endif
     for (; i < n; i++) {
-        uint64_t v = load_word(words + i * size);
+        uint64_t v = load_word(words + i * size, size, (n - i) * size);
         acc[i] = negate ? acc[i] - v : acc[i] + v;
     }
 }

@@ -9,14 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes that dafl_ring_add_words may read beyond the last word. */
-#define DAFL_RING_SLACK 16
-
 /* w is one of 32, 40, 48, 56, 64. */
 bool dafl_ring_width_ok(unsigned w);
 
-/* acc[0..n) += (or -=, if negate) the n words at `words`, which must be
- * followed by DAFL_RING_SLACK readable bytes of any value. Constant time. */
+/* acc[0..n) += (or -=, if negate) the n words at `words`. Constant
+ * time. */
 void dafl_ring_add_words(uint64_t *acc, const uint8_t *words, size_t n,
                          unsigned w, bool negate);
 

@@ -106,13 +106,11 @@ static dafl_err recall_sum(dafl_server *s, dafl_reader *r)
     len = (size_t)s->shape.len;
     DAFL_TRY(dafl_get_items(r, &words, len, w / 8));
     DAFL_TRY(dafl_get_end(r));
-    /* Words are read a little beyond their end: give them room. */
-    ring = dafl_bulk_alloc(2 * len + 2, sizeof *ring);
+    ring = dafl_bulk_alloc(len, sizeof *ring);
     if (ring == NULL)
         return DAFL_ERR_NOMEM;
     memset(ring, 0, len * sizeof *ring);
-    memcpy(ring + len, words.ptr, words.len);
-    dafl_ring_add_words(ring, (const uint8_t *)(ring + len), len, w, false);
+    dafl_ring_add_words(ring, words.ptr, len, w, false);
     dafl_ring_to_int((int64_t *)ring, ring, len, w);
     fault = s->method->take(s->method_self, &s->question, (int64_t *)ring, len,
                             &u3, NULL);

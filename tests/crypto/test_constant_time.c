@@ -104,7 +104,7 @@ static void sharing(void)
 static void the_ring(unsigned w)
 {
     enum { N = 37 };
-    uint8_t words[N * 8 + DAFL_RING_SLACK], packed[N * 8];
+    uint8_t words[N * 8], packed[N * 8];
     uint64_t acc[N], start[N];
     int64_t integers[N];
 

@@ -48,14 +48,13 @@ static void pack_writes_the_low_bytes_lowest_first(void **state)
         }
 }
 
-/* n words at an address `shift` above an aligned one, behind them the slack
- * filled with garbage and nothing else; free the first. */
-static uint8_t *with_slack(uint8_t **words, const uint64_t *acc, size_t n,
-                           unsigned w, size_t shift)
+/* n words at an address `shift` above an aligned one, and nothing behind them;
+ * free the first. */
+static uint8_t *packed_at(uint8_t **words, const uint64_t *acc, size_t n,
+                          unsigned w, size_t shift)
 {
-    uint8_t *block = exactly(shift + n * w / 8 + DAFL_RING_SLACK);
+    uint8_t *block = exactly(shift + n * w / 8);
 
-    random_bytes(block, shift + n * w / 8 + DAFL_RING_SLACK);
     *words = block + shift;
     dafl_ring_pack(*words, acc, n, w);
     return block;
@@ -81,8 +80,8 @@ static void added_and_subtracted_words_are_right_for_any_length(void **state)
             for (int negate = 0; negate < 2; negate++) {
                 uint64_t *a = random_words(n), *b = random_words(n);
                 uint64_t *sum = exactly(n * sizeof *sum);
-                uint8_t *words, *block = with_slack(&words, b, n, widths[i],
-                                                    random_size(0, 15));
+                uint8_t *words, *block = packed_at(&words, b, n, widths[i],
+                                                   random_size(0, 15));
 
                 if (n > 0)
                     memcpy(sum, a, n * sizeof *sum);
@@ -102,7 +101,7 @@ static void packed_words_come_back(void **state)
         unsigned w = widths[random_size(0, COUNT(widths) - 1)];
         size_t n = random_size(0, 3000);
         uint64_t *a = random_words(n), *b = exactly(n * sizeof *b);
-        uint8_t *words, *block = with_slack(&words, a, n, w, 0);
+        uint8_t *words, *block = packed_at(&words, a, n, w, 0);
 
         if (n > 0)
             memset(b, 0, n * sizeof *b);
@@ -158,7 +157,7 @@ static void sums_of_integers_are_exact_while_they_fit(void **state)
         uint64_t acc[N] = {0}, one[N];
 
         for (int k = 0; k < TERMS; k++) {
-            uint8_t words[N * 8 + DAFL_RING_SLACK] = {0};
+            uint8_t words[N * 8] = {0};
 
             for (size_t j = 0; j < N; j++) {
                 /* 30 terms below 2^(w - 6) in size: the sum fits. */

@@ -142,8 +142,6 @@ bool rogue_reads(const lab *l, const rogue_view *view)
 
     if (rogue_upload(l, view->client, view->slot, &bytes) &&
         bytes.len == n * (w / 8)) {
-        dafl_put_fixed(&bytes, (const uint8_t[DAFL_RING_SLACK]){0},
-                       DAFL_RING_SLACK);
         dafl_ring_add_words(y, bytes.ptr, n, w, false);
         for (uint16_t v = 0; v < view->a.n; v++) {
             dafl_mask mask = {view->keys[v], v >= view->client};
