@@ -70,6 +70,7 @@ class Federation:
         self.port = free_port()
         self.host = "127.0.0.1"
         self.processes = {}
+        self.prefix = []  # of every command from now on
         self.logs = {}
         self.names = [f"site{i}" for i in range(k)]
         lines = {name: self.tool("keygen", name, "--out", self.dir / f"{name}.key").stdout.strip()
@@ -108,7 +109,8 @@ class Federation:
         np.save(self.dir / "all_y.npy", y)
 
     def tool(self, *args, ok=True):
-        done = subprocess.run([self.deepafl, *map(str, args)], capture_output=True, text=True, timeout=280)
+        done = subprocess.run([*self.prefix, self.deepafl, *map(str, args)], capture_output=True, text=True,
+                              timeout=280)
         if ok and done.returncode != 0:
             raise SystemExit(f"deepafl {' '.join(map(str, args))}: {done.stderr}")
         return done
@@ -129,8 +131,8 @@ class Federation:
     def start(self, name, *more, prefix=(), command=None):
         log = open(self.dir / f"{name}.log", "ab")
         out = open(self.dir / f"{name}.out", "wb")
-        self.processes[name] = subprocess.Popen([*prefix, *(command or self.command(name, *more))], stdout=out,
-                                                stderr=log, stdin=subprocess.DEVNULL)
+        command = [*self.prefix, *prefix, *(command or self.command(name, *more))]
+        self.processes[name] = subprocess.Popen(command, stdout=out, stderr=log, stdin=subprocess.DEVNULL)
         log.close()
         out.close()
         return self.processes[name]
