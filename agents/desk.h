@@ -35,8 +35,9 @@ typedef struct {
     logfile *log;
     dafl_audit audit;
     dafl_writer line;
-    /* Not durable yet: lines of the audit log, one of which at least is not just
-     * of a message that was dropped, and what the store was given after them.
+    /* Not durable yet: lines of the audit log, one of which at least is not
+     * just of a message that was dropped, and what the store was given after
+     * them.
      */
     bool lines, pressing, records;
     dafl_link *link;

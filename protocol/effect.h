@@ -43,7 +43,7 @@ typedef enum {
                             members signers, words */
     DAFL_RECORD_BARRED,  /* members: cells that are left out from now on */
     DAFL_RECORD_HEARD,   /* u16 party, u32 boot: the highest of its lives */
-    /* a client's: */
+    /* a client's and a key holder's: */
     DAFL_RECORD_OVER, /* u16 fault: how the server says that the run ended */
     /* the key holder's: */
     DAFL_RECORD_HOLDS, /* run[16], u32 enrolment, u16 t, h_setup[32], members

@@ -381,6 +381,7 @@ static dafl_fault on_chunk(dafl_holder *h, const dafl_envelope *m)
 /* Of slot 0 it says that the run is over; others are the clients'. */
 static dafl_fault on_result(dafl_holder *h, const dafl_envelope *m)
 {
+    dafl_writer w = {0};
     dafl_result result;
 
     if (dafl_get_result(&result, m->body) != DAFL_OK ||
@@ -394,6 +395,9 @@ static dafl_fault on_result(dafl_holder *h, const dafl_envelope *m)
                                  .digest = result.sum},
                    NULL);
     dafl_holder_drop_slot(h);
+    dafl_put_u8(&w, DAFL_RECORD_OVER);
+    dafl_put_u16(&w, result.fault);
+    dafl_node_append(&h->node, &w);
     h->fault = (dafl_fault)result.fault;
     h->state = DAFL_HOLDER_OUT;
     return DAFL_FAULT_NONE;
@@ -478,4 +482,9 @@ dafl_holder_state dafl_holder_where(const dafl_holder *h)
 dafl_fault dafl_holder_fault(const dafl_holder *h)
 {
     return h->fault;
+}
+
+bool dafl_holder_over(const dafl_holder *h)
+{
+    return h->over;
 }

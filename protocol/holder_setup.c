@@ -24,6 +24,8 @@ static dafl_err join(dafl_holder *h, const dafl_run_id *run)
     h->runs[h->n_runs++] = *run;
     h->node.run = *run;
     h->in_run = true;
+    h->over = false;
+    h->fault = DAFL_FAULT_NONE;
     h->slot = 0;
     return DAFL_OK;
 }
@@ -197,6 +199,18 @@ static dafl_err recall_open(dafl_holder *h, dafl_reader *r)
     return dafl_get_end(r);
 }
 
+static dafl_err recall_over(dafl_holder *h, dafl_reader *r)
+{
+    uint16_t fault = 0;
+
+    DAFL_TRY(dafl_get_u16(r, &fault));
+    if (fault >= DAFL_FAULT_COUNT)
+        return DAFL_ERR_PEER;
+    h->over = true;
+    h->fault = (dafl_fault)fault;
+    return dafl_get_end(r);
+}
+
 static dafl_err recall_boot(dafl_holder *h, dafl_reader *r)
 {
     DAFL_TRY(dafl_get_u32(r, &h->node.boot));
@@ -214,6 +228,7 @@ dafl_err dafl_holder_recall(dafl_holder *h, dafl_bytes record)
               : kind == DAFL_RECORD_HOLDS ? recall_setup(h, &r)
               : kind == DAFL_RECORD_KEY   ? recall_key(h, &r)
               : kind == DAFL_RECORD_OPEN  ? recall_open(h, &r)
+              : kind == DAFL_RECORD_OVER  ? recall_over(h, &r)
                                           : DAFL_ERR_PEER;
     return err == DAFL_ERR_PEER ? DAFL_ERR_INPUT : err;
 }

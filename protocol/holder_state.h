@@ -13,7 +13,8 @@ struct dafl_holder {
     dafl_node node;
     dafl_he *encryption;
     dafl_holder_state state;
-    dafl_fault fault; /* why OUT */
+    dafl_fault fault; /* why OUT; how the run ended */
+    bool over;        /* the journal's last run is */
     dafl_err err;     /* what our own machine could not do */
 
     /* the run */

@@ -112,10 +112,13 @@ static bool same_ack(const dafl_server *s, uint16_t from,
 
 bool dafl_server_has_it(const dafl_server *s, const dafl_envelope *m)
 {
-    const dafl_seat *seat = &s->seats[m->sender];
+    const dafl_seat *seat;
     dafl_setup_ack ack;
     dafl_enroll got;
 
+    if (m->sender >= s->node.roster->n_clients)
+        return false; /* the key holder */
+    seat = &s->seats[m->sender];
     switch (m->type) {
     case DAFL_MSG_ENROLL:
         return dafl_members_has(&s->enrolled, m->sender) &&
