@@ -268,9 +268,10 @@ static const promise promises[] = {
     {DAFL_MSG_END, 0, 8},        {DAFL_MSG_REVEAL, 0, 2},
     {DAFL_MSG_PEERS, 0, 2},      {DAFL_MSG_SETUP, 0, 2},
     {DAFL_MSG_SETUP, 2, 4},      {DAFL_MSG_SETUP, 6, 4},
-    {DAFL_MSG_SETUP, 0, 10},     {DAFL_MSG_MODEL, 8, 2},
-    {DAFL_MSG_MODEL, 21, 8},     {DAFL_MSG_CAST, 0, 2},
-    {DAFL_MSG_SURV, 0, 2},       {DAFL_MSG_CONF, 0, 2},
+    {DAFL_MSG_SETUP, 0, 10},     {DAFL_MSG_MODEL, 8, 4},
+    {DAFL_MSG_MODEL, 12, 2},     {DAFL_MSG_MODEL, 25, 8},
+    {DAFL_MSG_CAST, 0, 2},       {DAFL_MSG_SURV, 0, 2},
+    {DAFL_MSG_CONF, 0, 2},
 };
 
 /* Segments without end, as many as a MODEL can have and one more. */
@@ -282,7 +283,7 @@ static void forge_segments(lane *l, const dafl_envelope *m)
 
     if (many == NULL)
         quit("rogue: no memory");
-    dafl_put_model(&w, 0, 0, many, UINT16_MAX);
+    dafl_put_model(&w, &(dafl_model_msg){.n = UINT16_MAX}, many);
     dafl_put_fixed(&w, &empty, 19);
     need(dafl_writer_done(&w), "segments", NULL);
     forge_own(l, m, dafl_writer_bytes(&w));
