@@ -253,7 +253,7 @@ static void measure_slot(slot *t, const party *p, size_t n, size_t clients)
 {
     size_t plain = n * W / 8;
     uint64_t *y = numbers(n), *sum = numbers(n), *r = numbers(n);
-    uint8_t *bytes = dafl_bulk_alloc(plain + DAFL_RING_SLACK, 1);
+    uint8_t *bytes = dafl_bulk_alloc(plain, 1);
     dafl_mask masks[MOST_CLIENTS];
     dafl_writer up = {0}, down = {0};
     dafl_he_sum *s = NULL;
@@ -262,7 +262,7 @@ static void measure_slot(slot *t, const party *p, size_t n, size_t clients)
     must(bytes != NULL && dafl_put_room(&up, dafl_he_bytes(n)) != NULL &&
          dafl_put_room(&down, dafl_he_bytes(n)) != NULL &&
          dafl_he_sum_new(&s, p->he, n) == DAFL_OK);
-    memset(bytes, 0, plain + DAFL_RING_SLACK);
+    memset(bytes, 0, plain);
     for (size_t i = 0; i < clients; i++)
         dafl_key_random(&masks[i].key), masks[i].negate = i % 2 != 0;
     for (size_t i = 0; i < clients; i++) {
