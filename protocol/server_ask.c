@@ -297,6 +297,8 @@ static void send_result(dafl_server *s, dafl_fault fault)
                                  .fault = fault,
                                  .set = s->u3},
                    NULL);
+    if (s->state == DAFL_SERVER_KEYING)
+        return; /* no client has heard of the slot */
     dafl_put_result(&w, &(dafl_result){.fault = (uint16_t)fault});
     dafl_node_send(&s->node, DAFL_MSG_RESULT, s->slot, &s->online, &w);
 }
