@@ -32,11 +32,10 @@ uint64_t lab_deadline(const lab *l)
     return deadline <= lab_server_time(l) ? l->now : deadline - l->ahead;
 }
 
-/* When the client next speaks unasked. */
+/* When the party next speaks unasked. */
 static uint64_t hello_at(const lab *l, const lab_party *p)
 {
-    if (!p->up || p->client == NULL ||
-        dafl_client_where(p->client) == DAFL_CLIENT_OUT)
+    if (!p->up || !lab_party_alive(p) || lab_party_is_out(p))
         return LAB_NEVER;
     return p->heard_at + l->scenario.hello_after;
 }
@@ -63,7 +62,7 @@ static due next_due(lab *l, const lab_flight *flight)
     bool running = !over(l);
     due best = {.at = LAB_NEVER};
 
-    for (uint16_t i = 0; i <= l->scenario.k; i++) {
+    for (uint16_t i = 0; i < l->n; i++) {
         lab_party *p = &l->parties[i];
         sooner(&best, p->restart_at, RESTART, p);
         sooner(&best, p->up_at, CONNECT, p);
@@ -79,13 +78,13 @@ static due next_due(lab *l, const lab_flight *flight)
 }
 
 /* A machine is there again: so is its connection, a little later; with the
- * server those of all clients. */
+ * server those of all others. */
 static void reconnect_later(lab *l, const lab_party *booted)
 {
-    for (uint16_t u = 0; u < l->scenario.k; u++) {
+    for (uint16_t u = 0; u < l->n; u++) {
         lab_party *p = &l->parties[u];
         if ((booted == p || booted->index == l->scenario.k) && !p->kept_away &&
-            p->client != NULL && !p->up)
+            p->server == NULL && lab_party_alive(p) && !p->up)
             p->up_at = l->now + lab_between(l, 1, 50);
     }
 }
@@ -106,14 +105,13 @@ static void happen(lab *l, const due *d, lab_flight *flight)
         p->tell_lost_at = LAB_NEVER;
         if (server->server == NULL)
             break;
-        lab_say(l, "the server loses client %u", (unsigned)p->index);
+        lab_say(l, "the server loses party %u", (unsigned)p->index);
         lab_party_work(
             l, server,
             dafl_server_lost(server->server, p->index, lab_server_time(l)));
         break;
     case HELLO:
-        p->heard_at = l->now;
-        lab_party_work(l, p, dafl_client_hello(p->client));
+        lab_party_hello(l, p);
         break;
     case DELIVER:
         lab_net_deliver(l, flight);

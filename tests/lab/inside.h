@@ -55,8 +55,9 @@ typedef struct {
     dafl_config config;
     dafl_floor floor;
     dafl_fault refused;
-    dafl_client *client; /* or */
-    dafl_server *server; /* of these one, while it lives */
+    dafl_client *client; /* of these three .. */
+    dafl_server *server;
+    dafl_holder *holder; /* .. one, while it lives */
     void *method_self;
     lab_disk disk;
     dafl_writer log; /* on the disk as well */
@@ -66,7 +67,7 @@ typedef struct {
     bool crashing;              /* after the one in hand */
     uint64_t restart_at;
     uint64_t last_seq, boots;
-    /* a client's connection: */
+    /* the connection of a client or the key holder: */
     bool up;
     bool kept_away;           /* until lab_reconnect or the end of away_slot */
     uint32_t link;            /* counts connections */
@@ -81,6 +82,10 @@ bool lab_party_alive(const lab_party *p);
 /* Make the machine, recall its disk, start it. */
 void lab_party_boot(lab *l, lab_party *p);
 void lab_party_halt(lab *l, lab_party *p);
+/* HELLO, unasked. */
+void lab_party_hello(lab *l, lab_party *p);
+/* Whether it has left the run. */
+bool lab_party_is_out(const lab_party *p);
 /* As soon as the effect in hand, if any, is finished. */
 void lab_party_crash(lab *l, lab_party *p, uint64_t restart_at);
 /* Carry out what the machine wants after a call that returned err. */
@@ -108,8 +113,8 @@ void lab_net_send(lab *l, lab_party *from, const dafl_effect *effect);
 lab_flight *lab_net_next(lab *l);
 /* Let it arrive. */
 void lab_net_deliver(lab *l, lab_flight *flight);
-void lab_net_break(lab *l, lab_party *client);
-void lab_net_connect(lab *l, lab_party *client);
+void lab_net_break(lab *l, lab_party *peer);
+void lab_net_connect(lab *l, lab_party *peer);
 
 /* ---- leave.c: clients that go away ---- */
 
@@ -167,7 +172,8 @@ struct lab {
     uint64_t ahead; /* the server's clock of ours, modulo 2^64 */
     lab_outcome outcome;
     bool trace;
-    lab_party *parties; /* k clients, the server */
+    uint16_t n;         /* parties */
+    lab_party *parties; /* k clients, the server, a key holder */
     lab_list flights;   /* lab_flight */
     lab_list leavings;  /* lab_leaving */
     lab_list refusals;  /* lab_refusal */

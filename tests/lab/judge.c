@@ -19,8 +19,9 @@ typedef struct {
 
 /* What all have said in a slot. */
 typedef struct {
-    size_t cast, surv; /* the server's first, as above */
-    uint8_t *kinds;    /* [dealer] of the shares that were given; 0: none */
+    size_t cast, surv;  /* the server's first, as above */
+    size_t key, opened; /* the key holder's */
+    uint8_t *kinds;     /* [dealer] of the shares that were given; 0: none */
 } slot_words;
 
 struct lab_judge {
@@ -253,6 +254,24 @@ static void check_server(lab *l, const lab_seen *m)
                    dafl_msg_name(m->type), (unsigned)m->slot);
 }
 
+/* ---- what the key holder says ---- */
+
+/* One key and one answer in a slot: OPENED has the digest of all of it. */
+static void check_holder(lab *l, const lab_seen *m)
+{
+    size_t *first;
+
+    if (m->type != DAFL_MSG_KEY && m->type != DAFL_MSG_OPENED)
+        return;
+    first = m->type == DAFL_MSG_KEY ? &words_of(l, m->slot)->key
+                                    : &words_of(l, m->slot)->opened;
+    if (*first == 0)
+        *first = (size_t)(m - seen_at(l, 0)) + 1;
+    else if (!same_body(seen_at(l, *first - 1), m))
+        lab_broken(l, "the key holder sends two different %ss in slot %u",
+                   dafl_msg_name(m->type), (unsigned)m->slot);
+}
+
 const char *lab_violation(lab *l)
 {
     uint16_t server = l->scenario.k;
@@ -263,9 +282,11 @@ const char *lab_violation(lab *l)
         const lab_seen *m = seen_at(l, *at);
         if (m->way == LAB_SENT && m->from == server)
             check_server(l, m);
+        else if (m->way == LAB_SENT && m->from > server)
+            check_holder(l, m);
         else if (m->way == LAB_SENT)
             check_client(l, &l->judge->speeches[m->from], m);
-        else if (m->to != server && m->type == DAFL_MSG_CONF)
+        else if (m->to < server && m->type == DAFL_MSG_CONF)
             note_conf(l, &l->judge->speeches[m->to], m);
     }
     return l->violation[0] == '\0' ? NULL : l->violation;

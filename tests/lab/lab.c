@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "crypto/he.h"
+
 /* ---- small things ---- */
 
 void lab_die(const char *format, ...)
@@ -124,6 +126,12 @@ void lab_scenario_collude(lab_scenario *s, uint16_t c)
         (uint16_t)dafl_threshold_absent(s->config.policy.n_min, c);
 }
 
+void lab_scenario_encrypt(lab_scenario *s)
+{
+    s->config.mode = DAFL_MODE_SEAL;
+    s->config.contract.w = DAFL_HE_W_MAX;
+}
+
 void lab_scenario_chunks(lab_scenario *s, uint32_t chunks)
 {
     uint32_t word = s->config.contract.w / 8;
@@ -140,12 +148,15 @@ static void make_roster(lab *l)
     dafl_why why = {{0}};
 
     memset(parties, 0, sizeof parties);
-    for (uint16_t i = 0; i <= s->k; i++) {
+    for (uint16_t i = 0; i < l->n; i++) {
         lab_party *p = &l->parties[i];
         uint8_t seed[64];
         char name[16];
         uint16_t cell = (uint16_t)(i / (s->cell_size == 0 ? 1 : s->cell_size));
-        (void)snprintf(name, sizeof name, i == s->k ? "server" : "site%u",
+        (void)snprintf(name, sizeof name,
+                       i < s->k    ? "site%u"
+                       : i == s->k ? "server"
+                                   : "holder",
                        (unsigned)i);
         lab_dice_derive(seed, sizeof seed, s->seed, "identity", i);
         if (dafl_identity_new_derand(&p->id, name, seed, &why) != DAFL_OK)
@@ -155,11 +166,12 @@ static void make_roster(lab *l)
         if (s->cells != NULL && i < s->k)
             cell = s->cells[i];
         parties[i] = (dafl_party){.id = p->id.public,
-                                  .role = i == s->k ? DAFL_ROLE_SERVER
-                                                    : DAFL_ROLE_CLIENT,
-                                  .cell = i == s->k ? DAFL_NO_CELL : cell};
+                                  .role = i < s->k    ? DAFL_ROLE_CLIENT
+                                          : i == s->k ? DAFL_ROLE_SERVER
+                                                      : DAFL_ROLE_KEYHOLDER,
+                                  .cell = i < s->k ? cell : DAFL_NO_CELL};
     }
-    if (dafl_roster_make(&l->roster, parties, s->k + 1u, &why) != DAFL_OK)
+    if (dafl_roster_make(&l->roster, parties, l->n, &why) != DAFL_OK)
         lab_die("roster: %s", why.text);
 }
 
@@ -213,13 +225,15 @@ lab *lab_new(const lab_scenario *scenario)
                     scenario->run);
     dafl_draw_init(&l->draw, &chances, DAFL_STREAM_SIMULATION, 0);
     dafl_draw_init(&l->own, &chances, DAFL_STREAM_SIMULATION, 1);
-    l->parties = lab_alloc(l->scenario.k + 1u, sizeof *l->parties);
+    l->n = (uint16_t)(scenario->k +
+                      (scenario->config.mode == DAFL_MODE_SEAL ? 2 : 1));
+    l->parties = lab_alloc(l->n, sizeof *l->parties);
     make_roster(l);
     fill_config(l);
-    for (uint16_t i = 0; i <= l->scenario.k; i++)
+    for (uint16_t i = 0; i < l->n; i++)
         make_party(l, i);
     /* The first boots are due at once: crashes can be planned before. */
-    for (uint16_t i = 0; i <= l->scenario.k; i++)
+    for (uint16_t i = 0; i < l->n; i++)
         l->parties[i].restart_at = 0;
     return l;
 }
@@ -230,7 +244,7 @@ void lab_free(lab **l)
 
     if (gone == NULL)
         return;
-    for (uint16_t i = 0; i <= gone->scenario.k; i++) {
+    for (uint16_t i = 0; i < gone->n; i++) {
         lab_party *p = &gone->parties[i];
         gone->trace = false;
         lab_party_halt(gone, p);

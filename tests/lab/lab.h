@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lab: the real client and server machines of a whole run in one process,
- * on a virtual clock, with seeded randomness, disks and a network in memory.
+/* The lab: the real machines of a whole run in one process, on a virtual clock,
+ * with seeded randomness, disks and a network in memory.
  * Everything that happens follows from the scenario, its seed included, so any
  * run can be had again.
  *
@@ -12,7 +12,8 @@
  *     lab_free(&l);
  *
  * Parties are known by their number in the roster: clients 0 .. k - 1, then the
- * server, lab_server_index(l) = k. Times are virtual milliseconds. What goes
+ * server, lab_server_index(l) = k, then, with encryption, the key holder,
+ * lab_holder_index(l) = k + 1. Times are virtual milliseconds. What goes
  * wrong in the lab itself (no memory, a scenario that makes no sense) aborts
  * the program. DAFL_LAB_TRACE=1 in the environment prints all that happens.
  *
@@ -28,6 +29,7 @@
 #include "protocol/client.h"
 #include "protocol/config.h"
 #include "protocol/envelope.h"
+#include "protocol/holder.h"
 #include "protocol/roster.h"
 #include "protocol/server.h"
 
@@ -124,6 +126,9 @@ typedef struct {
 lab_scenario lab_scenario_for(uint16_t k, uint16_t cell_size, uint64_t seed);
 /* Another number of colluding clients; a follows. */
 void lab_scenario_collude(lab_scenario *s, uint16_t c);
+/* The same with encryption and a key holder; numbers of 56 bits. What SEAL
+ * draws does not follow from the seed. */
+void lab_scenario_encrypt(lab_scenario *s);
 /* Answers that take so many UPLOAD messages. */
 void lab_scenario_chunks(lab_scenario *s, uint32_t chunks);
 
@@ -185,14 +190,14 @@ void lab_leave(lab *l, uint16_t client, uint32_t question, lab_phase phase,
 void lab_leave_crashing(lab *l, uint16_t client, uint32_t question,
                         lab_phase phase, lab_back back);
 
-/* Break a client's connection now: what is in flight either way is lost. It
- * stays broken until lab_reconnect. */
-void lab_disconnect(lab *l, uint16_t client);
-void lab_reconnect(lab *l, uint16_t client);
+/* Break the connection of a client or the key holder now: what is in flight
+ * either way is lost. It stays broken until lab_reconnect. */
+void lab_disconnect(lab *l, uint16_t peer);
+void lab_reconnect(lab *l, uint16_t peer);
 
-/* The client's line stands still: nothing that is sent from now on, either way,
- * arrives before so much later. */
-void lab_stall(lab *l, uint16_t client, uint64_t time);
+/* The line of a client or the key holder stands still: nothing that is sent
+ * from now on, either way, arrives before so much later. */
+void lab_stall(lab *l, uint16_t peer, uint64_t time);
 
 /* The server's clock goes on from another time, that much later or earlier.
  * Nobody else has a clock, and lab_now does not show it. */
@@ -256,6 +261,7 @@ const dafl_secret_identity *lab_identity(const lab *l, uint16_t party);
 uint64_t lab_now(const lab *l);
 const lab_scenario *lab_scenario_of(const lab *l);
 uint16_t lab_server_index(const lab *l);
+uint16_t lab_holder_index(const lab *l);
 const dafl_roster *lab_roster(const lab *l);
 dafl_members lab_everybody(const lab *l);
 /* The clients at whose place there is a bit, of the first 64. */
@@ -265,9 +271,11 @@ dafl_run_id lab_run_id(const lab *l);
 /* NULL before the start, while crashed, and when it was refused. */
 dafl_client *lab_client(const lab *l, uint16_t client);
 dafl_server *lab_server(const lab *l);
-/* Why dafl_client_new or dafl_server_new did not make the party's machine. */
+dafl_holder *lab_holder(const lab *l);
+/* Why dafl_client_new, dafl_server_new or dafl_holder_new did not make the
+ * party's machine. */
 dafl_fault lab_refused(const lab *l, uint16_t party);
-bool lab_connected(const lab *l, uint16_t client);
+bool lab_connected(const lab *l, uint16_t peer);
 /* The question that a slot is for: UINT32_MAX before its MODEL is sent. */
 uint32_t lab_slot_question(const lab *l, uint32_t slot);
 /* A random number for the test itself, from the scenario's seed. */
@@ -342,6 +350,8 @@ void lab_answer(const lab *l, uint16_t client, uint32_t question, int64_t *x);
  *    journal, and no secret of a slot is left in a vault once its client has
  *    spoken in a later slot;
  *  - the server sends one CAST and one SURV per slot;
+ *  - the key holder gives one key and one answer per slot, each after its
+ * record is in the journal, the answer after it is kept;
  *  - no machine returns an error.
  * The first thing that does not hold, in words; NULL when all does. Looks only
  * at what is new since the last call: it can be called after every step. */

@@ -7,6 +7,8 @@ static void tell_head(const lab_party *p)
 {
     if (p->client != NULL)
         dafl_client_log(p->client, &p->audit.head);
+    else if (p->holder != NULL)
+        dafl_holder_log(p->holder, &p->audit.head);
     else
         dafl_server_log(p->server, &p->audit.head);
 }

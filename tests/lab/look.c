@@ -6,17 +6,17 @@
 
 /* ---- trouble ---- */
 
-void lab_disconnect(lab *l, uint16_t client)
+void lab_disconnect(lab *l, uint16_t peer)
 {
-    lab_party *p = lab_party_of(l, client);
+    lab_party *p = lab_party_of(l, peer);
 
     lab_net_break(l, p);
     p->kept_away = true;
 }
 
-void lab_reconnect(lab *l, uint16_t client)
+void lab_reconnect(lab *l, uint16_t peer)
 {
-    lab_party *p = lab_party_of(l, client);
+    lab_party *p = lab_party_of(l, peer);
 
     p->kept_away = false;
     p->away_slot = 0;
@@ -64,7 +64,7 @@ void lab_refuse(lab *l, uint16_t client, uint32_t question, dafl_fault fault)
 
 lab_party *lab_party_of(const lab *l, uint16_t index)
 {
-    if (index > l->scenario.k)
+    if (index >= l->n)
         lab_die("there is no party %u", (unsigned)index);
     return &l->parties[index];
 }
@@ -87,6 +87,11 @@ const lab_scenario *lab_scenario_of(const lab *l)
 uint16_t lab_server_index(const lab *l)
 {
     return l->scenario.k;
+}
+
+uint16_t lab_holder_index(const lab *l)
+{
+    return (uint16_t)(l->scenario.k + 1);
 }
 
 const dafl_roster *lab_roster(const lab *l)
@@ -134,14 +139,19 @@ dafl_server *lab_server(const lab *l)
     return lab_the_server(l)->server;
 }
 
+dafl_holder *lab_holder(const lab *l)
+{
+    return lab_party_of(l, lab_holder_index(l))->holder;
+}
+
 dafl_fault lab_refused(const lab *l, uint16_t party)
 {
     return lab_party_of(l, party)->refused;
 }
 
-bool lab_connected(const lab *l, uint16_t client)
+bool lab_connected(const lab *l, uint16_t peer)
 {
-    return lab_party_of(l, client)->up;
+    return lab_party_of(l, peer)->up;
 }
 
 void lab_slot_opens(lab *l, uint32_t slot, uint32_t question)
@@ -155,6 +165,24 @@ uint32_t lab_slot_question(const lab *l, uint32_t slot)
 {
     return slot < l->questions.n ? ((uint32_t *)l->questions.items)[slot]
                                  : UINT32_MAX;
+}
+
+static void dump_peer(const lab_party *p)
+{
+    const char *state = "down";
+    dafl_fault fault = p->refused;
+
+    if (p->client != NULL) {
+        state = dafl_client_state_name(dafl_client_where(p->client));
+        fault = dafl_client_fault(p->client);
+    } else if (p->holder != NULL) {
+        state = dafl_holder_state_name(dafl_holder_where(p->holder));
+        fault = dafl_holder_fault(p->holder);
+    }
+    (void)fprintf(stderr, "  %s: %s, %s, %s, %llu effects, %zu records\n",
+                  p->id.public.name, state, p->up ? "connected" : "away",
+                  dafl_fault_name(fault), (unsigned long long)p->effects,
+                  p->disk.journal.n);
 }
 
 void lab_dump(const lab *l)
@@ -177,19 +205,9 @@ void lab_dump(const lab *l)
                       (unsigned)dafl_server_slot(server),
                       dafl_fault_name(dafl_server_fault(server)),
                       (unsigned long long)dafl_server_deadline(server));
-    for (uint16_t u = 0; u < l->scenario.k; u++) {
-        const lab_party *p = &l->parties[u];
-        (void)fprintf(
-            stderr, "  client %u: %s, %s, %s, %llu effects, %zu records\n",
-            (unsigned)u,
-            p->client == NULL
-                ? "down"
-                : dafl_client_state_name(dafl_client_where(p->client)),
-            p->up ? "connected" : "away",
-            dafl_fault_name(p->client == NULL ? p->refused
-                                              : dafl_client_fault(p->client)),
-            (unsigned long long)p->effects, p->disk.journal.n);
-    }
+    for (uint16_t u = 0; u < l->n; u++)
+        if (u != l->scenario.k)
+            dump_peer(&l->parties[u]);
     for (size_t i = l->events.n > 24 ? l->events.n - 24 : 0; i < l->events.n;
          i++)
         (void)fprintf(

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The network between the server and each client: connections that break, and
- * on demand worse than any transport would do. */
+/* The network between the server and everybody else: connections that break,
+ * and on demand worse than any transport would do. */
 #include "tests/lab/inside.h"
 
 #include <stdlib.h>
@@ -8,38 +8,36 @@
 
 #include "protocol/context.h"
 
-/* The client's end of a message's way. */
-static lab_party *client_of(const lab *l, uint16_t from, uint16_t to)
+/* The end of a message's way that is not the server's. */
+static lab_party *peer_of(const lab *l, uint16_t from, uint16_t to)
 {
     return lab_party_of(l, from == l->scenario.k ? to : from);
 }
 
 /* Connections. */
 
-void lab_net_break(lab *l, lab_party *client)
+void lab_net_break(lab *l, lab_party *peer)
 {
-    client->up_at = LAB_NEVER;
-    if (!client->up)
+    peer->up_at = LAB_NEVER;
+    if (!peer->up)
         return;
-    lab_say(l, "client %u is disconnected", (unsigned)client->index);
-    client->up = false;
-    client->link++;
-    client->tell_lost_at = l->now + l->scenario.net.lost_after;
+    lab_say(l, "party %u is disconnected", (unsigned)peer->index);
+    peer->up = false;
+    peer->link++;
+    peer->tell_lost_at = l->now + l->scenario.net.lost_after;
 }
 
-void lab_net_connect(lab *l, lab_party *client)
+void lab_net_connect(lab *l, lab_party *peer)
 {
-    client->up_at = LAB_NEVER;
-    client->tell_lost_at = LAB_NEVER; /* a transport would not mix them up */
-    if (client->up || client->client == NULL ||
-        lab_the_server(l)->server == NULL)
+    peer->up_at = LAB_NEVER;
+    peer->tell_lost_at = LAB_NEVER; /* a transport would not mix them up */
+    if (peer->up || !lab_party_alive(peer) || lab_the_server(l)->server == NULL)
         return;
-    lab_say(l, "client %u connects", (unsigned)client->index);
-    client->up = true;
-    client->link++;
-    client->heard_at = l->now;
-    memset(client->last_arrival, 0, sizeof client->last_arrival);
-    lab_party_work(l, client, dafl_client_hello(client->client));
+    lab_say(l, "party %u connects", (unsigned)peer->index);
+    peer->up = true;
+    peer->link++;
+    memset(peer->last_arrival, 0, sizeof peer->last_arrival);
+    lab_party_hello(l, peer);
 }
 
 /* Messages. */
@@ -52,7 +50,7 @@ static void launch(lab *l, const lab_letter *m, uint64_t at)
                       .order = l->order++,
                       .from = m->from,
                       .to = m->to,
-                      .link = client_of(l, m->from, m->to)->link,
+                      .link = peer_of(l, m->from, m->to)->link,
                       .bytes = lab_copy((dafl_bytes){m->bytes, m->len}),
                       .len = m->len};
 }
@@ -62,7 +60,7 @@ static uint64_t arrival(lab *l, const lab_letter *m)
 {
     const lab_net *net = &l->scenario.net;
     uint64_t *last =
-        &client_of(l, m->from, m->to)->last_arrival[m->from == l->scenario.k];
+        &peer_of(l, m->from, m->to)->last_arrival[m->from == l->scenario.k];
     uint64_t at = l->now + lab_between(l, net->latency_min, net->latency_max);
 
     if (lab_chance(l, net->delay))
@@ -98,9 +96,8 @@ static void fly(lab *l, lab_letter *m)
 static void send_one(lab *l, uint16_t from, uint16_t to, dafl_bytes bytes)
 {
     lab_letter m = {.from = from, .to = to};
-    lab_party *client = client_of(l, from, to);
 
-    if (!client->up)
+    if (!peer_of(l, from, to)->up)
         return;
     m.len = bytes.len;
     m.bytes = lab_copy(bytes);
@@ -143,8 +140,9 @@ void lab_net_send(lab *l, lab_party *from, const dafl_effect *effect)
             lab_slot_opens(l, m.slot, model.query);
     }
     lab_leave_over(l, &m);
-    for (uint16_t u = 0; u < server; u++)
-        if (dafl_members_has(&effect->to, u)) {
+    for (uint16_t u = 0; u < l->n; u++)
+        if (u < server ? dafl_members_has(&effect->to, u)
+                       : u > server && effect->to_holder) {
             lab_witness_message(l, LAB_SENT, server, u, effect->bytes);
             send_one(l, server, u, effect->bytes);
         }
@@ -170,29 +168,31 @@ static bool decode(dafl_envelope *m, const lab_flight *f)
 
 static void arrive(lab *l, const lab_flight *f)
 {
-    lab_party *client = client_of(l, f->from, f->to),
-              *server = lab_the_server(l);
+    lab_party *peer = peer_of(l, f->from, f->to), *server = lab_the_server(l);
     dafl_bytes bytes = {f->bytes, f->len};
     dafl_envelope m = {0};
     bool whole = decode(&m, f);
 
-    if (!client->up || client->link != f->link || server->server == NULL)
+    if (!peer->up || peer->link != f->link || server->server == NULL)
         return;
     if (f->to == server->index) {
         lab_witness_message(l, LAB_DELIVERED, f->from, f->to, bytes);
         /* Before the server answers: the answer is not to reach it. */
-        if (whole && m.sender == client->index)
-            (void)lab_leave_now(l, client, LAB_HOW_ARRIVED, &m);
+        if (whole && m.sender == peer->index)
+            (void)lab_leave_now(l, peer, LAB_HOW_ARRIVED, &m);
         lab_party_work(
             l, server,
             dafl_server_receive(server->server, bytes, lab_server_time(l)));
         return;
     }
-    if (whole && lab_leave_now(l, client, LAB_HOW_ARRIVING, &m))
+    if (whole && lab_leave_now(l, peer, LAB_HOW_ARRIVING, &m))
         return;
     lab_witness_message(l, LAB_DELIVERED, f->from, f->to, bytes);
-    client->heard_at = l->now;
-    lab_party_work(l, client, dafl_client_receive(client->client, bytes));
+    peer->heard_at = l->now;
+    lab_party_work(l, peer,
+                   peer->client != NULL
+                       ? dafl_client_receive(peer->client, bytes)
+                       : dafl_holder_receive(peer->holder, bytes));
 }
 
 void lab_net_deliver(lab *l, lab_flight *flight)
@@ -204,9 +204,9 @@ void lab_net_deliver(lab *l, lab_flight *flight)
     free(f.bytes);
 }
 
-void lab_stall(lab *l, uint16_t client, uint64_t time)
+void lab_stall(lab *l, uint16_t peer, uint64_t time)
 {
-    lab_party *p = lab_party_of(l, client);
+    lab_party *p = lab_party_of(l, peer);
 
     for (size_t i = 0; i < 2; i++)
         if (p->last_arrival[i] < l->now + time)

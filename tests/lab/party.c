@@ -131,7 +131,7 @@ dafl_bytes lab_disk_secret(const lab *l, uint16_t party, uint32_t slot)
 
 bool lab_party_alive(const lab_party *p)
 {
-    return p->client != NULL || p->server != NULL;
+    return p->client != NULL || p->server != NULL || p->holder != NULL;
 }
 
 static dafl_err recall_all(const lab_party *p)
@@ -139,13 +139,16 @@ static dafl_err recall_all(const lab_party *p)
     for (size_t i = 0; i < p->disk.journal.n; i++) {
         dafl_bytes r = {record_at(&p->disk, i)->ptr,
                         record_at(&p->disk, i)->len};
-        DAFL_TRY(p->client != NULL ? dafl_client_recall(p->client, r)
-                                   : dafl_server_recall(p->server, r));
+        DAFL_TRY(p->client != NULL   ? dafl_client_recall(p->client, r)
+                 : p->server != NULL ? dafl_server_recall(p->server, r)
+                                     : dafl_holder_recall(p->holder, r));
     }
-    for (size_t i = 0; i < p->disk.vault.n && p->client != NULL; i++) {
+    for (size_t i = 0; i < p->disk.vault.n; i++) {
         const lab_kept *k = kept_at(&p->disk, i);
-        DAFL_TRY(dafl_client_recall_secret(p->client, k->slot,
-                                           (dafl_bytes){k->ptr, k->len}));
+        dafl_bytes bytes = {k->ptr, k->len};
+        DAFL_TRY(p->client != NULL
+                     ? dafl_client_recall_secret(p->client, k->slot, bytes)
+                     : dafl_holder_recall_answer(p->holder, k->slot, bytes));
     }
     return DAFL_OK;
 }
@@ -163,12 +166,18 @@ static dafl_err make_machine(lab *l, lab_party *p, dafl_why *why)
                              .self = &p->id,
                              .method = method->server,
                              .run = l->run};
+    dafl_holder_params hp = {.roster = p->roster,
+                             .config = &p->config,
+                             .self = &p->id,
+                             .floor = p->floor};
 
     p->refused = DAFL_FAULT_NONE;
     if (p->index == l->scenario.k) {
         p->method_self = sp.method_self = method->new_server(l);
         return dafl_server_new(&p->server, &sp, &p->refused, why);
     }
+    if (p->index > l->scenario.k)
+        return dafl_holder_new(&p->holder, &hp, &p->refused, why);
     p->method_self = cp.method_self = method->new_client(l, p->index);
     return dafl_client_new(&p->client, &cp, &p->refused, why);
 }
@@ -179,6 +188,7 @@ static void drop_machine(lab *l, lab_party *p)
 
     dafl_client_free(&p->client);
     dafl_server_free(&p->server);
+    dafl_holder_free(&p->holder);
     if (p->method_self != NULL)
         (server ? l->scenario.method->free_server
                 : l->scenario.method->free_client)(p->method_self);
@@ -206,8 +216,9 @@ void lab_party_boot(lab *l, lab_party *p)
     p->heard_at = l->now;
     lab_log_open(l, p);
     lab_party_work(l, p,
-                   p->client != NULL
-                       ? dafl_client_start(p->client)
+                   p->client != NULL ? dafl_client_start(p->client)
+                   : p->holder != NULL
+                       ? dafl_holder_start(p->holder)
                        : dafl_server_start(p->server, lab_server_time(l)));
 }
 
@@ -220,10 +231,26 @@ void lab_party_halt(lab *l, lab_party *p)
         lab_net_break(l, p);
         return;
     }
-    for (uint16_t u = 0; u < l->scenario.k; u++) {
+    for (uint16_t u = 0; u < l->n; u++) {
+        if (u == l->scenario.k)
+            continue;
         lab_net_break(l, lab_party_of(l, u));
         lab_party_of(l, u)->tell_lost_at = LAB_NEVER;
     }
+}
+
+void lab_party_hello(lab *l, lab_party *p)
+{
+    p->heard_at = l->now;
+    lab_party_work(l, p,
+                   p->client != NULL ? dafl_client_hello(p->client)
+                                     : dafl_holder_hello(p->holder));
+}
+
+bool lab_party_is_out(const lab_party *p)
+{
+    return p->client != NULL ? dafl_client_where(p->client) == DAFL_CLIENT_OUT
+                             : dafl_holder_where(p->holder) == DAFL_HOLDER_OUT;
 }
 
 /* ---- effects ---- */
@@ -255,8 +282,9 @@ static void carry_out(lab *l, lab_party *p, const dafl_effect *e)
 
 static bool next_effect(lab_party *p, dafl_effect *e)
 {
-    return p->client != NULL ? dafl_client_next(p->client, e)
-                             : dafl_server_next(p->server, e);
+    return p->client != NULL   ? dafl_client_next(p->client, e)
+           : p->holder != NULL ? dafl_holder_next(p->holder, e)
+                               : dafl_server_next(p->server, e);
 }
 
 void lab_party_crash(lab *l, lab_party *p, uint64_t restart_at)

@@ -176,23 +176,41 @@ static void check_vault(lab *l, const lab_party *p, const dafl_envelope *m)
                        (unsigned)m->slot, (unsigned)kept[i].slot);
 }
 
+/* What the key holder answers is kept, and nothing else is. */
+static void check_kept(lab *l, const lab_party *p, const dafl_envelope *m)
+{
+    const lab_kept *kept = p->disk.vault.items;
+
+    if (m->type == DAFL_MSG_OPENED &&
+        (p->disk.vault.n != 1 || kept[0].slot != m->slot))
+        lab_broken(l, "the key holder answers in slot %u and keeps %zu answers",
+                   (unsigned)m->slot, p->disk.vault.n);
+}
+
 void lab_witness_disk(lab *l, const lab_party *p, const dafl_envelope *m)
 {
     static const struct {
+        dafl_role role;
         dafl_msg_type type;
         dafl_record_kind kind;
-    } before[] = {{DAFL_MSG_ENROLL, DAFL_RECORD_ENROLLED},
-                  {DAFL_MSG_UPLOAD, DAFL_RECORD_UPLOAD},
-                  {DAFL_MSG_SIGN, DAFL_RECORD_SIGN},
-                  {DAFL_MSG_REVEAL, DAFL_RECORD_SIGN},
-                  {DAFL_MSG_MODEL, DAFL_RECORD_SLOT}};
+    } before[] = {{DAFL_ROLE_CLIENT, DAFL_MSG_ENROLL, DAFL_RECORD_ENROLLED},
+                  {DAFL_ROLE_CLIENT, DAFL_MSG_UPLOAD, DAFL_RECORD_UPLOAD},
+                  {DAFL_ROLE_CLIENT, DAFL_MSG_SIGN, DAFL_RECORD_SIGN},
+                  {DAFL_ROLE_CLIENT, DAFL_MSG_REVEAL, DAFL_RECORD_SIGN},
+                  {DAFL_ROLE_SERVER, DAFL_MSG_MODEL, DAFL_RECORD_SLOT},
+                  {DAFL_ROLE_SERVER, DAFL_MSG_ASK, DAFL_RECORD_SLOT},
+                  {DAFL_ROLE_KEYHOLDER, DAFL_MSG_KEY, DAFL_RECORD_KEY},
+                  {DAFL_ROLE_KEYHOLDER, DAFL_MSG_UPLOAD, DAFL_RECORD_OPEN}};
+    dafl_role role = l->roster.parties[p->index].role;
 
     for (size_t i = 0; i < sizeof before / sizeof before[0]; i++)
-        if (m->type == before[i].type &&
+        if (role == before[i].role && m->type == before[i].type &&
             !journal_has(p, before[i].kind, m->slot))
             lab_broken(l, "party %u sends %s of slot %u without journal",
                        (unsigned)p->index, dafl_msg_name(m->type),
                        (unsigned)m->slot);
-    if (p->index != l->scenario.k && m->type != DAFL_MSG_HELLO)
+    if (role == DAFL_ROLE_CLIENT && m->type != DAFL_MSG_HELLO)
         check_vault(l, p, m);
+    if (role == DAFL_ROLE_KEYHOLDER)
+        check_kept(l, p, m);
 }
