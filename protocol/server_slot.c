@@ -121,33 +121,28 @@ dafl_fault dafl_server_on_upload(dafl_server *s, const dafl_envelope *m)
                                 dafl_server_upload_bytes(s), &s->err);
 }
 
-/* Add a whole upload to its cell. */
+/* Add a whole upload to its cell, and the cell to the total once it is whole.
+ * DAFL_ERR_PEER for ciphertexts that are none, or cancel others. */
 static dafl_err add_upload(dafl_server *s, uint16_t client)
 {
-    dafl_adder *cell = &s->cells[dafl_server_cell(s, client)];
+    uint16_t of = dafl_server_cell(s, client);
+    dafl_members missing = dafl_server_cell_members(s, of);
     dafl_writer *upload = &s->seats[client].upload;
+    dafl_adder *cell = &s->cells[of];
 
     if (!dafl_adder_started(cell))
         DAFL_TRY(dafl_adder_start(cell, s->encryption, (size_t)s->shape.len,
                                   s->node.config->contract.w));
     DAFL_TRY(dafl_adder_add(cell, dafl_writer_bytes(upload)));
     dafl_writer_drop(upload);
-    return DAFL_OK;
-}
-
-/* Add a cell to the total once it is whole. */
-static dafl_err add_cell(dafl_server *s, uint16_t cell)
-{
-    dafl_members members = dafl_server_cell_members(s, cell);
-
-    return dafl_members_within(&members, &s->done)
-               ? dafl_adder_merge(&s->total, &s->cells[cell])
-               : DAFL_OK;
+    missing = dafl_members_minus(&missing, &s->done);
+    dafl_members_remove(&missing, client);
+    return dafl_members_count(&missing) == 0 ? dafl_adder_merge(&s->total, cell)
+                                             : DAFL_OK;
 }
 
 dafl_fault dafl_server_on_end(dafl_server *s, const dafl_envelope *m)
 {
-    uint16_t cell = dafl_server_cell(s, m->sender);
     dafl_seat *seat = &s->seats[m->sender];
     dafl_end_msg end;
     dafl_digest dig, said;
@@ -172,27 +167,26 @@ dafl_fault dafl_server_on_end(dafl_server *s, const dafl_envelope *m)
         DAFL_OK)
         return DAFL_E_AUTH;
     err = add_upload(s, m->sender);
-    if (err == DAFL_OK) {
-        seat->dig = end.dig;
-        seat->end_sig = end.sig;
-        if (dafl_members_has(&s->granted, m->sender))
-            dafl_members_remove(&s->granted, m->sender);
-        dafl_members_add(&s->done, m->sender);
-        dafl_node_tell(&s->node,
-                       &(dafl_event){.kind = DAFL_EVENT_UPLOAD,
-                                     .slot = s->slot,
-                                     .peer = m->sender,
-                                     .digest = end.dig},
-                       NULL);
-        err = add_cell(s, cell);
-    }
     if (err == DAFL_ERR_PEER) {
         /* It says itself that there will be nothing else. */
         dafl_node_error(&s->node, s->slot, m->sender, DAFL_E_SEAL);
-        give_up_cell(s, cell);
+        give_up_cell(s, dafl_server_cell(s, m->sender));
         return DAFL_FAULT_NONE;
     }
-    return err == DAFL_OK ? DAFL_FAULT_NONE : dafl_server_broke(s, err);
+    if (err != DAFL_OK)
+        return dafl_server_broke(s, err);
+    seat->dig = end.dig;
+    seat->end_sig = end.sig;
+    if (dafl_members_has(&s->granted, m->sender))
+        dafl_members_remove(&s->granted, m->sender);
+    dafl_members_add(&s->done, m->sender);
+    dafl_node_tell(&s->node,
+                   &(dafl_event){.kind = DAFL_EVENT_UPLOAD,
+                                 .slot = s->slot,
+                                 .peer = m->sender,
+                                 .digest = end.dig},
+                   NULL);
+    return DAFL_FAULT_NONE;
 }
 
 /* What the survivors' uploads were, in order. */
