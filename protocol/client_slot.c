@@ -331,6 +331,8 @@ static dafl_fault upload(dafl_client *c)
 
     if (is_lost(c)) {
         dafl_node_error(&c->node, c->slot, DAFL_NOBODY, DAFL_E_SLOT_SPENT);
+        dafl_bulk_free(c->x);
+        c->x = NULL;
         c->dig = c->journal_dig;
         c->uploaded = true;
         c->state = DAFL_CLIENT_CAST;
@@ -533,17 +535,6 @@ dafl_fault dafl_client_on_conf(dafl_client *c, const dafl_envelope *m)
     return DAFL_FAULT_NONE;
 }
 
-/* Whether the server has heard more from us than we know to have sent: our disk
- * is an old copy. */
-static bool is_rolled_back(const dafl_client *c, const dafl_result *result)
-{
-    uint64_t ours = (uint64_t)c->node.boot << 32 | c->node.sent, heard = 0;
-
-    for (size_t i = 0; i < 8; i++)
-        heard |= (uint64_t)result->sum.b[i] << 8 * i;
-    return heard > ours && !DAFL_WEAK(ROLLBACK);
-}
-
 /* Advisory; of slot 0 it says that the run is over, and every key goes. */
 dafl_fault dafl_client_on_result(dafl_client *c, const dafl_envelope *m)
 {
@@ -553,13 +544,9 @@ dafl_fault dafl_client_on_result(dafl_client *c, const dafl_envelope *m)
     if (dafl_get_result(&result, m->body) != DAFL_OK ||
         result.fault >= DAFL_FAULT_COUNT)
         return DAFL_E_FORMAT;
-    if (m->slot == 0 && result.fault == DAFL_E_STATE_LOST) {
-        if (!is_rolled_back(c, &result))
-            return DAFL_FAULT_NONE;
-        c->node.says = "the server has heard a later life of this party: this "
-                       "state is not its newest, or a copy of it is in use";
-        return DAFL_E_STATE_LOST;
-    }
+    if (m->slot == 0 && dafl_node_is_doubted(&result))
+        return dafl_node_rolled_back(&c->node, &result) ? DAFL_E_STATE_LOST
+                                                        : DAFL_FAULT_NONE;
     dafl_node_tell(&c->node,
                    &(dafl_event){.kind = DAFL_EVENT_RESULT,
                                  .slot = m->slot,

@@ -46,8 +46,8 @@ typedef enum {
     /* a client's and a key holder's: */
     DAFL_RECORD_OVER, /* u16 fault: how the server says that the run ended */
     /* the key holder's: */
-    DAFL_RECORD_HOLDS, /* run[16], u32 enrolment, u16 t, h_setup[32], members
-                          U0, members U1 */
+    DAFL_RECORD_HOLDS, /* run[16], u32 enrolment, roster[32], config[32], u16 t,
+                          h_setup[32], members U0, members U1 */
     DAFL_RECORD_KEY,   /* u32 slot: has a key, in memory */
     DAFL_RECORD_OPEN,  /* u32 slot, sealed[32]: its one opening */
 } dafl_record_kind;

@@ -102,6 +102,12 @@ void dafl_holder_drop_slot(dafl_holder *h)
     h->spent = false;
 }
 
+void dafl_holder_erase(dafl_holder *h, uint32_t slot)
+{
+    dafl_effects_add(&h->node.effects,
+                     &(dafl_effect){.kind = DAFL_DO_ERASE, .slot = slot}, NULL);
+}
+
 void dafl_holder_free(dafl_holder **holder)
 {
     dafl_holder *h = *holder;
@@ -172,9 +178,7 @@ static dafl_fault on_ask(dafl_holder *h, const dafl_envelope *m)
     if (m->slot <= h->slot)
         return DAFL_E_SLOT_SPENT;
     dafl_holder_drop_slot(h);
-    dafl_effects_add(&h->node.effects,
-                     &(dafl_effect){.kind = DAFL_DO_ERASE, .slot = m->slot - 1},
-                     NULL);
+    dafl_holder_erase(h, m->slot - 1);
     err = make_key(h, m->slot);
     if (err != DAFL_OK)
         return dafl_holder_broke(h, err);
@@ -326,6 +330,7 @@ static dafl_err decrypt(dafl_holder *h)
                               dafl_writer_bytes(&h->came), words, len);
     if (err == DAFL_OK) {
         dafl_ring_pack(packed, words, len, w);
+        dafl_writer_drop(&h->answer);
         h->answer = (dafl_writer){.ptr = packed, .len = bytes, .room = bytes};
         packed = NULL;
     }
@@ -348,8 +353,10 @@ static dafl_fault finish(dafl_holder *h)
     }
     err = decrypt(h);
     dafl_writer_drop(&h->came);
-    if (!DAFL_WEAK(ONE_OPENING))
+    if (!DAFL_WEAK(ONE_OPENING)) {
         dafl_he_secret_free(&h->key);
+        h->state = DAFL_HOLDER_IDLE; /* nothing is opened without a key */
+    }
     if (err == DAFL_ERR_PEER)
         return DAFL_E_SEAL;
     if (err != DAFL_OK)
@@ -387,6 +394,9 @@ static dafl_fault on_result(dafl_holder *h, const dafl_envelope *m)
     if (dafl_get_result(&result, m->body) != DAFL_OK ||
         result.fault >= DAFL_FAULT_COUNT || m->slot != 0)
         return DAFL_E_FORMAT;
+    if (dafl_node_is_doubted(&result))
+        return dafl_node_rolled_back(&h->node, &result) ? DAFL_E_STATE_LOST
+                                                        : DAFL_FAULT_NONE;
     dafl_node_tell(&h->node,
                    &(dafl_event){.kind = DAFL_EVENT_RESULT,
                                  .number = DAFL_NO_QUESTION,
@@ -394,6 +404,7 @@ static dafl_fault on_result(dafl_holder *h, const dafl_envelope *m)
                                  .fault = (dafl_fault)result.fault,
                                  .digest = result.sum},
                    NULL);
+    dafl_holder_erase(h, UINT32_MAX);
     dafl_holder_drop_slot(h);
     dafl_put_u8(&w, DAFL_RECORD_OVER);
     dafl_put_u16(&w, result.fault);

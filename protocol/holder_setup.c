@@ -39,11 +39,11 @@ dafl_fault dafl_holder_on_invite(dafl_holder *h, const dafl_envelope *m)
     if (dafl_get_invite(&invite, m->body) != DAFL_OK ||
         invite.enrolment >= DAFL_ENROLMENTS_MAX)
         return DAFL_E_FORMAT;
-    if (!ours && knows(h, &m->run))
-        return DAFL_E_REPLAY;
     if (!dafl_digest_equal(&invite.roster, &h->node.roster_hash) ||
         !dafl_digest_equal(&invite.config, &h->node.config_hash))
         return DAFL_E_POLICY;
+    if (!ours && knows(h, &m->run))
+        return DAFL_E_REPLAY;
     if (ours && invite.enrolment < h->enrolment)
         return DAFL_E_REPLAY;
     if (ours && invite.enrolment == h->enrolment &&
@@ -56,6 +56,8 @@ dafl_fault dafl_holder_on_invite(dafl_holder *h, const dafl_envelope *m)
         if (join(h, &m->run) != DAFL_OK)
             return dafl_holder_broke(h, DAFL_ERR_NOMEM);
         h->node.heard[m->sender] = m->seq;
+        /* What is kept of another run could be of a slot with this number. */
+        dafl_holder_erase(h, UINT32_MAX);
     }
     h->enrolment = invite.enrolment;
     h->state = DAFL_HOLDER_INVITED;
@@ -123,6 +125,8 @@ static void record_setup(dafl_holder *h, const dafl_envelope *m)
     dafl_put_u8(&w, DAFL_RECORD_HOLDS);
     dafl_put_fixed(&w, h->node.run.b, sizeof h->node.run.b);
     dafl_put_u32(&w, h->enrolment);
+    dafl_put_fixed(&w, h->node.roster_hash.b, sizeof h->node.roster_hash.b);
+    dafl_put_fixed(&w, h->node.config_hash.b, sizeof h->node.config_hash.b);
     dafl_put_u16(&w, (uint16_t)h->t);
     dafl_put_fixed(&w, h->h_setup.b, sizeof h->h_setup.b);
     dafl_put_members(&w, &h->u0);
@@ -162,11 +166,14 @@ dafl_fault dafl_holder_on_setup(dafl_holder *h, const dafl_envelope *m)
 
 static dafl_err recall_setup(dafl_holder *h, dafl_reader *r)
 {
+    dafl_digest roster, config;
     dafl_run_id run;
     uint16_t t = 0;
 
     DAFL_TRY(dafl_get_fixed(r, run.b, sizeof run.b));
     DAFL_TRY(dafl_get_u32(r, &h->enrolment));
+    DAFL_TRY(dafl_get_fixed(r, roster.b, sizeof roster.b));
+    DAFL_TRY(dafl_get_fixed(r, config.b, sizeof config.b));
     DAFL_TRY(dafl_get_u16(r, &t));
     DAFL_TRY(dafl_get_fixed(r, h->h_setup.b, sizeof h->h_setup.b));
     DAFL_TRY(dafl_get_members(r, &h->u0));
@@ -178,8 +185,10 @@ static dafl_err recall_setup(dafl_holder *h, dafl_reader *r)
     if (!knows(h, &run))
         DAFL_TRY(join(h, &run));
     h->t = t;
-    /* One of another roster: the invitation will say so. */
-    h->in_run = h->u0.n == h->node.roster->n_clients;
+    /* One of another roster or config: the invitation will say so. */
+    h->in_run = h->u0.n == h->node.roster->n_clients &&
+                dafl_digest_equal(&roster, &h->node.roster_hash) &&
+                dafl_digest_equal(&config, &h->node.config_hash);
     h->state = h->in_run ? DAFL_HOLDER_IDLE : DAFL_HOLDER_WAITING;
     return DAFL_OK;
 }

@@ -50,5 +50,7 @@ dafl_holder_handler dafl_holder_on_invite, dafl_holder_on_peers,
 dafl_fault dafl_holder_broke(dafl_holder *h, dafl_err err);
 /* Destroy the slot's key, forget what was opened. */
 void dafl_holder_drop_slot(dafl_holder *h);
+/* And on disk: the answers of all slots up to this one. */
+void dafl_holder_erase(dafl_holder *h, uint32_t slot);
 
 #endif

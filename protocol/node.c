@@ -259,6 +259,25 @@ dafl_fault dafl_node_open(dafl_node *n, dafl_envelope *m, dafl_bytes message)
     return fault;
 }
 
+bool dafl_node_is_doubted(const dafl_result *result)
+{
+    return result->fault == DAFL_E_STATE_LOST &&
+           !sodium_is_zero(result->sum.b, sizeof result->sum.b);
+}
+
+bool dafl_node_rolled_back(dafl_node *n, const dafl_result *result)
+{
+    uint64_t ours = (uint64_t)n->boot << 32 | n->sent, heard = 0;
+
+    for (size_t i = 0; i < 8; i++)
+        heard |= (uint64_t)result->sum.b[i] << 8 * i;
+    if (heard <= ours || DAFL_WEAK(ROLLBACK))
+        return false;
+    n->says = "the server has heard a later life of this party: this state is "
+              "not its newest, or a copy of it is in use";
+    return true;
+}
+
 static int compare_keys(const void *a, const void *b)
 {
     return memcmp(a, b, sizeof(dafl_public));

@@ -7,6 +7,7 @@
 #include "protocol/config.h"
 #include "protocol/effect.h"
 #include "protocol/envelope.h"
+#include "protocol/messages.h"
 
 typedef struct {
     const dafl_roster *roster;
@@ -70,6 +71,12 @@ void dafl_node_error(dafl_node *n, uint32_t slot, uint16_t peer,
  * said before is DAFL_E_STATE_LOST, and a new life of a client is journalled.
  */
 dafl_fault dafl_node_open(dafl_node *n, dafl_envelope *m, dafl_bytes message);
+
+/* RESULT of slot 0 says that the run is over, or, with a number in it, that the
+ * server has heard so much from us already; then whether that is more than we
+ * know to have sent: our disk is an old copy. */
+bool dafl_node_is_doubted(const dafl_result *result);
+bool dafl_node_rolled_back(dafl_node *n, const dafl_result *result);
 
 /* DAFL_E_BAD_KEY unless none is of low order and none stands twice. Sorts the
  * keys. */

@@ -211,14 +211,15 @@ static void send_lost(dafl_server *s, const dafl_envelope *m)
     dafl_result result = {.fault = DAFL_E_STATE_LOST};
     dafl_writer w = {0};
 
-    if (m->sender >= to.n)
-        return; /* an old key holder has no keys, and can open nothing */
-    dafl_members_add(&to, m->sender);
     for (size_t i = 0; i < 8; i++)
         result.sum.b[i] = (uint8_t)(s->node.heard[m->sender] >> 8 * i);
     dafl_put_result(&w, &result);
     s->node.run = m->run;
-    dafl_node_send(&s->node, DAFL_MSG_RESULT, 0, &to, &w);
+    if (m->sender < to.n) {
+        dafl_members_add(&to, m->sender);
+        dafl_node_send(&s->node, DAFL_MSG_RESULT, 0, &to, &w);
+    } else
+        dafl_node_send_holder(&s->node, DAFL_MSG_RESULT, 0, &w);
     s->node.run = run;
 }
 
