@@ -33,6 +33,7 @@ extern const lab_attack attacks_replay[]; /* a server, with what is old */
 extern const lab_attack attacks_client[]; /* clients */
 extern const lab_attack attacks_deep[];   /* on whole trainings */
 extern const lab_attack attacks_data[];   /* what a client asks of its data */
+extern const lab_attack attacks_seal[];   /* a server, with encryption */
 
 /* The check that these machines lack (weakened.c, strong.c). */
 dafl_weak lab_weakened(void);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/ring.h"
 #include "lib/secret.h"
 #include "protocol/client_state.h"
 
@@ -274,7 +275,7 @@ static void learn_message(leak *k, const lab_seen *m)
     uint16_t server = lab_server_index(k->lab);
     bool sent = m->way == LAB_SENT;
 
-    if (m->from == server || m->type == 0)
+    if (m->from >= server || m->type == 0)
         return;
     if (sent && dafl_members_has(&k->colluders, m->from)) {
         if (m->type == DAFL_MSG_SETUP_ACK)
@@ -314,6 +315,22 @@ void leak_watch(leak *k)
 void leak_rob(leak *k, uint16_t client)
 {
     learn_colluder(k, client);
+}
+
+void leak_decrypted(leak *k, uint16_t client, uint32_t slot,
+                    const uint64_t *words, size_t n)
+{
+    unsigned w = lab_config(k->lab)->contract.w;
+
+    for (size_t i = 0; i < k->uploads.n; i++) {
+        leak_upload *u = upload_at(k, i);
+        if (u->client != client || u->slot != slot)
+            continue;
+        free(u->bytes);
+        u->len = n * (w / 8);
+        u->bytes = lab_alloc(u->len, 1);
+        dafl_ring_pack(u->bytes, words, n, w);
+    }
 }
 
 lab_outcome leak_run(leak *k)

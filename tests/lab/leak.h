@@ -68,6 +68,12 @@ lab_outcome leak_run(leak *k);
  * comes later. (leak_watch first.) */
 void leak_rob(leak *k, uint16_t client);
 
+/* The attacker has an encrypted vector of a client decrypted: from now on it is
+ * these n words. (One that stays closed counts as if it were not encrypted, but
+ * its numbers are not looked at.) */
+void leak_decrypted(leak *k, uint16_t client, uint32_t slot,
+                    const uint64_t *words, size_t n);
+
 /* All vectors in the order they were sent; those that reached the attacker are
  * marked. */
 size_t leak_uploads(const leak *k);
