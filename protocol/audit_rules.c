@@ -31,6 +31,8 @@ typedef struct {
     dafl_digest dig, stmt; /* a client's own */
     dafl_members uploaded; /* the server's: */
     dafl_digest *digs;     /* [client] */
+    uint32_t key_slot;     /* the key holder's: the newest with a key, and .. */
+    dafl_digest key;       /* .. that */
 } history;
 
 typedef struct {
@@ -215,6 +217,10 @@ static void on_model(walk *w)
         return;
     must(w, encrypted != sodium_is_zero(he.b, sizeof he.b), DAFL_AUDIT_DIGEST,
          "an encryption key where there is none, or none");
+    must(w,
+         w->client || w->server ||
+             (h->key_slot == now->slot && dafl_digest_equal(&h->key, &he)),
+         DAFL_AUDIT_DIGEST, "another encryption key than the one it gave");
     must(w,
          dafl_digest_equal(&now->h_setup, &h->h_setup) &&
              now->w == w->k->config->contract.w,
@@ -444,6 +450,16 @@ static void on_reveal(walk *w)
          "shares of others than the statement says");
 }
 
+static void on_key(walk *w)
+{
+    history *h = w->h;
+
+    must(w, w->e->slot > h->key_slot, DAFL_AUDIT_SLOT_REUSED,
+         "a second key for the slot, or an older one");
+    h->key_slot = w->e->slot;
+    h->key = w->e->digest;
+}
+
 /* The server asks for it, the key holder does it. */
 static void on_open(walk *w)
 {
@@ -502,7 +518,7 @@ static handler *const handlers[DAFL_EVENTS] = {
     [DAFL_EVENT_CONF] = on_conf,      [DAFL_EVENT_REVEAL] = on_reveal,
     [DAFL_EVENT_RESULT] = on_result,  [DAFL_EVENT_ERROR] = on_nothing,
     [DAFL_EVENT_DONE] = on_nothing,   [DAFL_EVENT_PEER_HEAD] = on_nothing,
-    [DAFL_EVENT_KEY] = on_nothing,    [DAFL_EVENT_OPEN] = on_open,
+    [DAFL_EVENT_KEY] = on_key,        [DAFL_EVENT_OPEN] = on_open,
 };
 
 /* Who may tell what. */

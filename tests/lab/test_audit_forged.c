@@ -4,6 +4,7 @@
  * others know. */
 #include "tests/check.h"
 
+#include "crypto/he.h"
 #include "tests/lab/audited.h"
 
 /* ---- R9 audit_policy ---- */
@@ -301,6 +302,115 @@ static void what_others_know_is_not_hidden(void **state)
     lab_free(&l);
 }
 
+/* ---- the key holder's log ---- */
+
+typedef enum {
+    HONEST,
+    OPENED_TWICE,
+    OPENED_AGAIN,
+    OPENED_UNCONFIRMED,
+    OPENED_OTHERS,
+    OPENED_WITHOUT_QUORUM,
+    OTHER_KEY,
+    TWO_KEYS,
+    TOLD_OTHERWISE,
+} holder_lie;
+
+/* What would be a second one in a slot is that of slot 3, in slot 2. */
+static bool lie_as_holder(void *ctx, dafl_audit_line *line, uint8_t *more)
+{
+    const holder_lie *what = ctx;
+    dafl_event *e = &line->event;
+    bool open = e->kind == DAFL_EVENT_OPEN;
+
+    switch (*what) {
+    case HONEST:
+        break;
+    case OPENED_TWICE:
+        if (open && e->slot == 3)
+            e->slot = 2;
+        return e->slot != 3; /* nothing else of slot 3 */
+    case OPENED_AGAIN:
+        if (e->slot == 3)
+            e->slot = 2;
+        break;
+    case OPENED_UNCONFIRMED:
+        return e->kind != DAFL_EVENT_CONF;
+    case OPENED_OTHERS:
+        if (open)
+            dafl_members_remove(&e->set, 1);
+        break;
+    case OPENED_WITHOUT_QUORUM:
+        if (e->kind == DAFL_EVENT_CONF)
+            more[5] ^= 1;
+        break;
+    case OTHER_KEY:
+        if (e->kind == DAFL_EVENT_KEY)
+            e->digest.b[0] ^= 1;
+        break;
+    case TWO_KEYS:
+        if (e->kind == DAFL_EVENT_KEY && e->slot > 1)
+            e->slot--;
+        break;
+    case TOLD_OTHERWISE:
+        if (e->kind == DAFL_EVENT_MODEL)
+            e->number++; /* another question */
+        break;
+    }
+    return true;
+}
+
+static const struct {
+    holder_lie what;
+    dafl_audit_rule rule;
+    const char *says;
+} holder_lies[] = {
+    {OPENED_TWICE, DAFL_AUDIT_SLOT_REUSED, "a second opening"},
+    {OPENED_AGAIN, DAFL_AUDIT_SLOT_REUSED, "open before"},
+    {OPENED_UNCONFIRMED, DAFL_AUDIT_EARLY_REVEAL, "before a quorum"},
+    {OPENED_OTHERS, DAFL_AUDIT_ORDER, "a sum of others"},
+    {OPENED_WITHOUT_QUORUM, DAFL_AUDIT_QUORUM, "some that do not hold"},
+    {OTHER_KEY, DAFL_AUDIT_DIGEST, "another encryption key"},
+    {TWO_KEYS, DAFL_AUDIT_SLOT_REUSED, "a second key"},
+    {TOLD_OTHERWISE, DAFL_AUDIT_SPLIT, "told otherwise"},
+};
+
+static void logs_of_key_holders_break_a_rule_by_its_name(void **state)
+{
+    lab_scenario s = lab_scenario_for(5, 1, random_u64());
+    dafl_audit_report *r;
+    uint16_t holder = 6;
+    lab *l;
+
+    (void)state;
+    if (!dafl_he_built())
+        skip();
+    lab_scenario_encrypt(&s);
+    s.audit = true;
+    l = lab_new(&s);
+    lab_check_done(l);
+    for (size_t i = 0; i <= COUNT(holder_lies); i++) {
+        holder_lie what = i == 0 ? HONEST : holder_lies[i - 1].what;
+        audited a = audited_take(l);
+        bool said = i == 0;
+        audited_rewrite(&a, holder, lie_as_holder, &what);
+        /* With the server's log alone: clients would only add to it. */
+        r = audited_judge(&a, 0x1f);
+        for (size_t f = 0; i > 0 && f < r->n_findings; f++)
+            said |= r->findings[f].rule == holder_lies[i - 1].rule &&
+                    r->findings[f].party == holder &&
+                    strstr(r->findings[f].why.text, holder_lies[i - 1].says) !=
+                        NULL;
+        if (!said || (i == 0 && r->n_found > 0)) {
+            audited_print(r);
+            fail_msg("lie %zu of the key holder is not found by its name", i);
+        }
+        dafl_audit_report_free(&r);
+        audited_drop(&a);
+    }
+    lab_free(&l);
+}
+
 /* Statements of two runs, of one number and slot, are no proof. */
 static void one_statement_in_each_run_proves_nothing(void **state)
 {
@@ -342,6 +452,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forged_logs_break_a_rule_by_its_name),
         cmocka_unit_test(what_others_know_is_not_hidden),
+        cmocka_unit_test(logs_of_key_holders_break_a_rule_by_its_name),
         cmocka_unit_test(one_statement_in_each_run_proves_nothing),
     };
 
