@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Many random walks (tests/lab/walk.h).
  *
- *     test_walk [--walks N] [--seed S] [--from I]
+ *     test_walk [--walks N] [--seed S] [--from I] [--every E]
  *
- * does the walks I .. I + N - 1 of a seed, with I = 0 after those that once
- * failed. The second program, test_walk_weak, has machines that lack one check
- * at a time; there walks must fail. */
+ * does the walks I, I + E, .. of a seed, N of them, with I = 0 after those that
+ * once failed; --every 64 --from 32 only those with encryption. The second
+ * program, test_walk_weak, has machines that lack one check at a time; there
+ * walks must fail. */
 #include "tests/check.h"
 
 #include "protocol/weaken.h"
@@ -20,12 +21,12 @@
 #endif
 #endif
 
-static uint64_t seed, from,
-    walks =
+static uint64_t seed, from, every = 1,
+                            walks =
 #if defined(SANITIZED) && !defined(DAFL_WEAKEN)
-        100;
+                                100;
 #else
-        1000;
+                                1000;
 #endif
 
 #ifndef DAFL_WEAKEN
@@ -38,7 +39,7 @@ static const struct {
 };
 
 typedef struct {
-    size_t walks, done, deep, broken;
+    size_t walks, done, deep, sealed, holder_restarts, broken;
     size_t ops[WALK_OPS], faults[DAFL_FAULT_COUNT];
     size_t slots, opened, torn, refused, split;
 } tally;
@@ -48,6 +49,8 @@ static void count(tally *t, const walk_report *r)
     t->walks++;
     t->done += r->outcome == LAB_DONE;
     t->deep += r->deep;
+    t->sealed += r->sealed;
+    t->holder_restarts += r->holder_restarts;
     t->broken += r->broken[0] != '\0';
     for (size_t i = 0; i < WALK_OPS; i++)
         t->ops[i] += r->ops[i];
@@ -62,8 +65,9 @@ static void count(tally *t, const walk_report *r)
 
 static void say(const tally *t)
 {
-    print_message("%zu walks (%zu for DeepAFL), %zu finished;", t->walks,
-                  t->deep, t->done);
+    print_message("%zu walks (%zu for DeepAFL, %zu encrypted with %zu restarts "
+                  "of the key holder), %zu finished;",
+                  t->walks, t->deep, t->sealed, t->holder_restarts, t->done);
     for (size_t i = 1; i < DAFL_FAULT_COUNT; i++)
         if (t->faults[i] > 0)
             print_message(" %zu %s;", t->faults[i],
@@ -106,10 +110,10 @@ static void every_walk_holds(void **state)
 
     (void)state;
     for (uint64_t i = 0; i < walks; i++)
-        (void)walk_one(&t, seed, from + i);
+        (void)walk_one(&t, seed, from + i * every);
     say(&t);
     assert_int_equal(t.broken, 0);
-    if (walks < 100)
+    if (walks < 100 || every > 1)
         return;
     /* They go somewhere. */
     for (size_t i = 0; i < WALK_OPS; i++)
@@ -143,7 +147,7 @@ static void without_a_check_walks_fail(void **state)
         uint64_t n = 0;
         dafl_weakened = checks[i].check;
         while (n < walks && r.broken[0] == '\0')
-            walk_run(&r, seed, from + n++);
+            walk_run(&r, seed, from + n++ * every);
         dafl_weakened = DAFL_WEAK_NOTHING;
         print_message("without %s, after %llu walks: %s\n", checks[i].name,
                       (unsigned long long)n, r.broken);
@@ -163,6 +167,8 @@ static void read_options(int argc, char **argv)
             seed = n;
         else if (strcmp(argv[i], "--from") == 0)
             from = n;
+        else if (strcmp(argv[i], "--every") == 0)
+            every = n;
     }
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "crypto/he.h"
 #include "tests/lab/school.h"
 
 #define DAY 86400000
@@ -31,6 +32,12 @@ uint64_t walk_between(walk *w, uint64_t from, uint64_t to)
 uint16_t walk_client(walk *w)
 {
     return (uint16_t)walk_below(w, WALK_CLIENTS);
+}
+
+uint16_t walk_peer(walk *w)
+{
+    return w->report->sealed && walk_below(w, 4) == 0 ? lab_holder_index(w->lab)
+                                                      : walk_client(w);
 }
 
 uint16_t walk_colluder(walk *w)
@@ -108,6 +115,10 @@ static lab_scenario draw_scenario(walk *w, uint16_t *cells)
     w->report->deep = walk_below(w, 16) == 0;
     if (w->report->deep)
         school_fit(&s);
+    if (w->report->sealed) {
+        lab_scenario_encrypt(&s);
+        s.config.chunk = 1 << 20;
+    }
     return s;
 }
 
@@ -130,7 +141,7 @@ static void begin(walk *w, uint16_t *cells)
     w->leak = leak_new(w->lab, &w->colluders, walk_below(w, 2) == 0);
     w->left = (uint32_t)walk_between(w, 2, 16);
     w->spacing = 1200 / w->left;
-    for (size_t u = 0; u < WALK_CLIENTS; u++)
+    for (size_t u = 0; u < WALK_CLIENTS + 2; u++)
         w->back_at[u] = LAB_NEVER;
 }
 
@@ -178,6 +189,7 @@ void walk_run(walk_report *out, uint64_t seed, uint64_t number)
     memset(&w, 0, sizeof w);
     memset(out, 0, sizeof *out);
     w.report = out;
+    out->sealed = dafl_he_built() && number % WALK_SEALED == WALK_SEALED / 2;
     lab_dice_derive(dice.b, sizeof dice.b, seed, "walk", (uint32_t)number);
     dafl_draw_init(&w.dice, &dice, DAFL_STREAM_SIMULATION, 2);
     begin(&w, cells);

@@ -18,13 +18,16 @@
  * The attacker is the server's side of the wire, with the server's signing key,
  * and the colluding clients. The server's machine itself is as it is.
  *
- * A walk follows from a seed and its number. */
+ * A walk follows from a seed and its number; in one of WALK_SEALED there is
+ * encryption, with a key holder that has its troubles too (what SEAL draws does
+ * not follow from the seed). */
 #ifndef DAFL_TESTS_LAB_WALK_H
 #define DAFL_TESTS_LAB_WALK_H
 
 #include "tests/lab/lab.h"
 
 #define WALK_CLIENTS 12
+#define WALK_SEALED 64
 #define WALK_LAYERS 3
 #define WALK_QUESTIONS (2 * WALK_LAYERS + 3)
 
@@ -49,6 +52,8 @@ typedef struct {
     uint32_t slots, opened, torn, refused; /* torn: confirmed, without a sum */
     uint32_t split; /* of these slots: clients uploaded for different casts */
     bool deep;      /* summed for DeepAFL, not for vectors */
+    bool sealed;    /* encrypted */
+    uint32_t holder_restarts;
     lab_outcome outcome;
     dafl_fault fault; /* that ended the run */
 } walk_report;

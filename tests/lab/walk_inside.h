@@ -47,7 +47,7 @@ typedef struct {
     dafl_digest end_dig;
     lab_list poisoned; /* uint32_t: slots whose sum may be wrong */
     /* who comes back when */
-    uint64_t back_at[WALK_CLIENTS];
+    uint64_t back_at[WALK_CLIENTS + 2]; /* [party] */
     uint64_t stuck_at; /* since when the clock is behind; 0: it is not */
     uint32_t judged;   /* slots up to this one */
 } walk;
@@ -56,6 +56,8 @@ typedef struct {
 uint64_t walk_below(walk *w, uint64_t n);
 uint64_t walk_between(walk *w, uint64_t from, uint64_t to);
 uint16_t walk_client(walk *w);
+/* A client, or now and then the key holder. */
+uint16_t walk_peer(walk *w);
 /* Somebody who colludes; there is one. */
 uint16_t walk_colluder(walk *w);
 void walk_broken(walk *w, const char *format, ...)

@@ -143,20 +143,21 @@ static void plan_hold(walk *w, bool for_good)
 {
     w->hold = true;
     w->hold_for_good = for_good;
-    w->hold_client = walk_client(w);
+    w->hold_client = walk_peer(w);
     w->hold_time = walk_between(w, 5, 600);
 }
 
 static void drop(walk *w)
 {
-    uint16_t u = walk_client(w);
+    uint16_t u = walk_peer(w);
 
     if (walk_below(w, 2) == 0) {
         plan_hold(w, true);
         return;
     }
     lab_disconnect(w->lab, u);
-    w->back_at[u] = walk_below(w, 16) == 0
+    /* Without a key holder the server would wait for ever. */
+    w->back_at[u] = walk_below(w, 16) == 0 && u < WALK_CLIENTS
                         ? LAB_NEVER
                         : lab_now(w->lab) + walk_between(w, 1, 30000);
     w->report->ops[WALK_DROP]++;
@@ -164,7 +165,7 @@ static void drop(walk *w)
 
 static void late(walk *w)
 {
-    lab_stall(w->lab, walk_client(w),
+    lab_stall(w->lab, walk_peer(w),
               walk_below(w, 2) == 0 ? walk_between(w, 50, 2000)
                                     : walk_between(w, 2000, 45000));
     w->report->ops[WALK_LATE]++;
@@ -195,6 +196,11 @@ static void restart_client(walk *w)
 
 static void restart_server(walk *w)
 {
+    if (w->report->sealed && walk_below(w, 2) == 0) {
+        restart(w, lab_holder_index(w->lab));
+        w->report->holder_restarts++;
+        return;
+    }
     restart(w, lab_server_index(w->lab));
     w->report->ops[WALK_RESTART_SERVER]++;
 }
@@ -326,7 +332,7 @@ static void mend_clock(walk *w)
 
 void walk_trouble(walk *w)
 {
-    for (uint16_t u = 0; u < WALK_CLIENTS; u++)
+    for (uint16_t u = 0; u < WALK_CLIENTS + 2; u++)
         if (w->back_at[u] <= lab_now(w->lab)) {
             w->back_at[u] = LAB_NEVER;
             lab_reconnect(w->lab, u);
