@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "crypto/he.h"
 #include "lib/secret.h"
 #include "protocol/envelope.h"
 
@@ -89,25 +90,36 @@ static dafl_err open_log(desk *d, const desk_options *o, dafl_why *why)
     return err;
 }
 
+/* A client keeps what it needs for every slot ahead, the key holder its answer
+ * in the newest one. */
+static dafl_err open_store(desk *d, const desk_options *o, dafl_role role,
+                           dafl_why *why)
+{
+    const runfile *run = d->run;
+    bool holder = role == DAFL_ROLE_KEYHOLDER;
+    size_t shares = 64 + 64 * (size_t)run->roster.n_clients;
+    size_t answer =
+        (size_t)runfile_longest_answer(run) * (run->config.contract.w / 8);
+
+    return store_open(&d->store, o->state, d->watch.self,
+                      role != DAFL_ROLE_SERVER, holder ? answer : shares,
+                      holder ? 1 : run->config.slots, why);
+}
+
 dafl_err desk_open(desk *d, const desk_options *o, dafl_role role,
                    dafl_why *why)
 {
-    const dafl_config *c;
-
     DAFL_TRY(runfile_load(&d->run, o->config, why));
-    c = &d->run->config;
     d->self = dafl_secret_alloc(1, sizeof *d->self);
     if (d->self == NULL)
         return DAFL_ERR_NOMEM;
     DAFL_TRY(dafl_identity_load(d->self, o->key, why));
     DAFL_TRY(find_self(d, o, role, why));
     DAFL_TRY(check_mode(d, o, why));
-    watch_init(&d->watch, d->run->roster.parties[d->index].id.name,
-               &d->run->roster, &d->run->params, o->verbose, o->quiet);
+    watch_init(&d->watch, d->index, &d->run->roster, &d->run->params,
+               o->verbose, o->quiet);
     d->at_disk = true;
-    DAFL_TRY(
-        store_open(&d->store, o->state, d->watch.self, role == DAFL_ROLE_CLIENT,
-                   64 + 64 * (size_t)d->run->roster.n_clients, c->slots, why));
+    DAFL_TRY(open_store(d, o, role, why));
     return open_log(d, o, why);
 }
 
@@ -189,13 +201,19 @@ dafl_err desk_rest(desk *d, dafl_why *why)
     return DAFL_OK;
 }
 
+static bool is_server(const desk *d)
+{
+    return d->index == d->run->roster.n_clients;
+}
+
 static dafl_err send_out(desk *d, const dafl_effect *e, dafl_why *why)
 {
     dafl_err err;
 
     DAFL_TRY(desk_flush(d, why));
-    err = d->index < d->run->roster.n_clients
-              ? link_send(d->link, 0, e->bytes)
+    err = !is_server(d) ? link_send(d->link, 0, e->bytes)
+          : e->to_holder
+              ? link_send(d->link, d->run->roster.n_clients + 1, e->bytes)
               : link_send_all(d->link, &e->to, e->bytes);
     /* Who is not there will say HELLO. */
     return err == DAFL_ERR_PEER ? DAFL_OK : err;
@@ -225,16 +243,20 @@ link_caps desk_caps(const desk *d)
     const size_t some = (size_t)16 << 20;
     const dafl_config *c = &d->run->config;
     size_t body = (size_t)runfile_largest_body(d->run);
+    size_t sealed = c->mode == DAFL_MODE_SEAL
+                        ? dafl_he_bytes(runfile_longest_answer(d->run))
+                        : 0;
     link_caps caps = link_caps_default();
-    bool client = d->index < d->run->roster.n_clients;
+    bool server = is_server(d);
 
     /* A MODEL has as many segments as fit; what clients send is shorter. */
     if (body < (size_t)c->chunk + 8)
         body = (size_t)c->chunk + 8;
     caps.message =
-        (client ? (size_t)c->body_max : body) + DAFL_ENVELOPE_OVERHEAD;
+        (server ? body : (size_t)c->body_max) + DAFL_ENVELOPE_OVERHEAD;
     caps.in = caps.message + some;
-    caps.out = client ? SIZE_MAX / 16 : (size_t)c->body_max + 4 * body + some;
+    caps.out = server ? (size_t)c->body_max + 4 * body + 2 * sealed + some
+                      : SIZE_MAX / 16;
     return caps;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an agent of either role works with: the run and its own key, its state
+/* What an agent of any role works with: the run and its own key, its state
  * on disk, its audit log, the link to the others. It carries out what a machine
  * wants, in order: a line of the log is written when every record before it is
  * durable, and a message sent when everything before it is. */
@@ -59,9 +59,9 @@ DAFL_CHECK dafl_err desk_flush(desk *d, dafl_why *why);
  * before anything is sent, like all others. */
 DAFL_CHECK dafl_err desk_rest(desk *d, dafl_why *why);
 
-/* Bounds for the link: messages as long as the run needs them. A client may
- * have a whole upload waiting for the server, the server some messages for each
- * client. */
+/* Bounds for the link: messages as long as the run needs them. Others may have
+ * a whole upload waiting for the server, the server some messages for each
+ * client and a whole sum for the key holder. */
 link_caps desk_caps(const desk *d);
 
 /* Milliseconds on a clock that only moves forward. */

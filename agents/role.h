@@ -15,12 +15,14 @@ typedef struct {
     const char *model;
     /* a client's: */
     const char *features, *labels, *test_features, *test_labels;
+    /* a client's and the key holder's: */
     size_t min_cohort, min_cell;
     bool allow_any_cohort, allow_plaintext;
 } role_options;
 
 int role_server(const role_options *o);
 int role_client(const role_options *o);
+int role_keyholder(const role_options *o);
 
 /* Print what went wrong and give the exit code for it: from the
  * opening of the state directory on, a system error is one of the disk. */

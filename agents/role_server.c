@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The server: its machine, the model that grows from the sums, and the links to
- * all clients. */
+ * all others. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,6 +25,7 @@ typedef struct {
     uint32_t answered; /* when the risk was looked at last */
     double start, seconds;
     dafl_members left; /* clients that went after the end */
+    bool holder_left;  /* so did the key holder, or there is none */
 } hub;
 
 static dafl_err make_machine(hub *h, dafl_why *why)
@@ -150,6 +151,8 @@ static dafl_err one_event(hub *h, uint64_t until, dafl_why *why)
                       link_reason_name(e.reason));
         else if (e.peer < h->left.n)
             dafl_members_add(&h->left, e.peer);
+        else
+            h->holder_left = true;
         return work(h, dafl_server_lost(h->machine, e.peer, desk_now()), why);
     case LINK_REFUSED:
         watch_say(w, "refused", "E_AUTH: refused %s: %s", e.who,
@@ -178,6 +181,7 @@ static dafl_err serve(hub *h, dafl_why *why)
               link_endpoint(h->desk.link));
     h->start = cli_now();
     h->left = dafl_members_none(h->desk.run->roster.n_clients);
+    h->holder_left = h->desk.run->config.mode != DAFL_MODE_SEAL;
     DAFL_TRY(work(h, dafl_server_start(h->machine, desk_now()), why));
     while (!desk_stopped() && !over(h))
         DAFL_TRY(one_event(h, UINT64_MAX, why));
@@ -185,14 +189,14 @@ static dafl_err serve(hub *h, dafl_why *why)
     return DAFL_OK;
 }
 
-/* A client goes when it has heard that the run is over. One that was away just
- * then comes back and asks. */
+/* Whoever has heard that the run is over goes. One that was away just then
+ * comes back and asks. */
 static dafl_err bid_farewell(hub *h, dafl_why *why)
 {
     uint64_t until = desk_now() + FAREWELL_MS;
 
     while (!desk_stopped() && desk_now() < until &&
-           dafl_members_count(&h->left) < h->left.n)
+           (dafl_members_count(&h->left) < h->left.n || !h->holder_left))
         DAFL_TRY(one_event(h, until, why));
     return DAFL_OK;
 }

@@ -37,6 +37,9 @@ void runfile_free(runfile **run);
 size_t runfile_cells_in_sum(const runfile *run);
 size_t runfile_least_sum(const runfile *run, size_t cells);
 
+/* Numbers of the longest answer to a question. */
+uint64_t runfile_longest_answer(const runfile *run);
+
 /* Bytes of the largest message body that the run needs. */
 uint64_t runfile_largest_body(const runfile *run);
 

@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "agents/runfile_raw.h"
+#include "crypto/he.h"
 #include "crypto/packet.h"
 #include "lib/file.h"
+#include "lib/query.h"
 #include "protocol/messages.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
@@ -401,11 +403,29 @@ size_t runfile_least_sum(const runfile *run, size_t cells)
     return sum;
 }
 
+uint64_t runfile_longest_answer(const runfile *run)
+{
+    const dafl_params *p = &run->params;
+    uint64_t longest = 0;
+
+    for (unsigned kind = 0; kind < DAFL_QUERY_DONE; kind++) {
+        /* The rank of an increment is at most C. */
+        dafl_query query = {.kind = (dafl_query_kind)kind,
+                            .rank =
+                                p->width < p->classes ? p->width : p->classes};
+        dafl_layout layout;
+        dafl_query_layout(&layout, p, &query);
+        longest = layout.len > longest ? layout.len : longest;
+    }
+    return longest;
+}
+
 uint64_t runfile_largest_body(const runfile *run)
 {
     /* SETUP: per client its digest and signature, keys and packet for every
-     * slot. MODEL: at least one segment, of which a head has rank at most C.
-     * See protocol/messages.h and protocol/deep.h. */
+     * slot. MODEL: at least one segment, of which a head has rank at most C,
+     * and with encryption the slot's key. See protocol/messages.h and
+     * protocol/deep.h. */
     const dafl_params *p = &run->params;
     uint64_t n = run->roster.n_clients, slots = run->config.slots;
     uint64_t keys = slots * DAFL_SLOT_KEYS_BYTES;
@@ -414,8 +434,10 @@ uint64_t runfile_largest_body(const runfile *run)
     uint64_t rank = p->width < p->classes ? p->width : p->classes;
     uint64_t wide =
         p->hidden > p->width + p->classes ? p->hidden : p->width + p->classes;
-    uint64_t model = 10 + 19 + 4 + 8 * rank * wide;
+    uint64_t model = 14 + 19 + 4 + 8 * rank * wide;
 
+    if (run->config.mode == DAFL_MODE_SEAL)
+        model += sizeof(dafl_signature) + dafl_he_key_bytes();
     return setup > model ? setup : model;
 }
 

@@ -17,7 +17,7 @@
 #include "agents/store_stamp.h"
 #include "lib/bytes.h"
 
-#define VAULT_RECORD_MAX ((size_t)1 << 24)
+#define VAULT_RECORD_MAX ((size_t)1 << 30)
 #define VAULT_SLOTS_MAX ((uint32_t)1 << 20)
 
 typedef struct vault vault;

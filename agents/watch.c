@@ -10,10 +10,11 @@
 
 #include "agents/cli.h"
 
-void watch_init(watch *w, const char *self, const dafl_roster *roster,
+void watch_init(watch *w, uint16_t self, const dafl_roster *roster,
                 const dafl_params *params, bool verbose, bool quiet)
 {
-    *w = (watch){.self = self,
+    *w = (watch){.self = roster->parties[self].id.name,
+                 .holder = roster->parties[self].role == DAFL_ROLE_KEYHOLDER,
                  .roster = roster,
                  .params = params,
                  .terminal = isatty(STDERR_FILENO) == 1,
@@ -68,21 +69,36 @@ static void put_time_left(const watch *w, char *text, size_t size)
                    (int)left % 60);
 }
 
-static void show_status(watch *w)
+static int put_holder_status(const watch *w, char *line, size_t size)
 {
-    char left[32], line[256], risk[32] = "";
-    int n;
+    return snprintf(line, size, "%s  slot %u %s, %u opened, %u refused",
+                    w->self, (unsigned)w->slot, w->phase, (unsigned)w->opened,
+                    (unsigned)w->refused);
+}
 
-    if (w->quiet || !w->terminal || !w->asked)
-        return;
+static int put_status(const watch *w, char *line, size_t size)
+{
+    char left[32], risk[32] = "";
+
     put_time_left(w, left, sizeof left);
     if (w->risk >= 0.0)
         (void)snprintf(risk, sizeof risk, ", risk %.5g", w->risk);
-    n = snprintf(line, sizeof line,
-                 "%s  layer %zu/%zu %s, slot %u %s %zu/%zu, %zu dropouts%s%s",
-                 w->self, layer_of(w), w->params->layers, query_name(w),
-                 (unsigned)w->slot, w->phase, w->uploads, w->cast, w->dropouts,
-                 risk, left);
+    return snprintf(
+        line, size,
+        "%s  layer %zu/%zu %s, slot %u %s %zu/%zu, %zu dropouts%s%s", w->self,
+        layer_of(w), w->params->layers, query_name(w), (unsigned)w->slot,
+        w->phase, w->uploads, w->cast, w->dropouts, risk, left);
+}
+
+static void show_status(watch *w)
+{
+    char line[256];
+    int n;
+
+    if (w->quiet || !w->terminal || (!w->asked && !w->holder))
+        return;
+    n = w->holder ? put_holder_status(w, line, sizeof line)
+                  : put_status(w, line, sizeof line);
     if (n > 0)
         (void)fprintf(stderr, "\r\033[K%s", line);
     (void)fflush(stderr);
@@ -214,6 +230,17 @@ static void follow_event(watch *w, const dafl_event *e)
     case DAFL_EVENT_CONF:
         w->phase = "opening";
         break;
+    case DAFL_EVENT_KEY:
+        w->slot = e->slot;
+        w->phase = "has a key";
+        break;
+    case DAFL_EVENT_OPEN:
+        w->opened++;
+        w->phase = w->holder ? "opened" : "with the key holder";
+        break;
+    case DAFL_EVENT_ERROR:
+        w->refused += dafl_fault_falls(e->fault) == DAFL_FALLS_SLOT;
+        break;
     case DAFL_EVENT_RESULT:
         w->answered += e->fault == DAFL_FAULT_NONE;
         w->failed += e->fault != DAFL_FAULT_NONE;
@@ -223,10 +250,29 @@ static void follow_event(watch *w, const dafl_event *e)
     }
 }
 
+/* The server waits for the key holder as long as it takes, and says so once. */
+static bool awaits_holder(watch *w, const dafl_event *e)
+{
+    bool before = w->awaits;
+
+    if (e->kind == DAFL_EVENT_MODEL || e->kind == DAFL_EVENT_RESULT)
+        w->awaits = false;
+    if (e->kind != DAFL_EVENT_ERROR || e->fault != DAFL_E_TIMEOUT ||
+        e->peer != w->roster->n_clients + 1)
+        return false;
+    w->awaits = true;
+    if (!before)
+        watch_say(w, "waiting",
+                  "waiting for the key holder %s: without it nothing is opened",
+                  name_of(w, e->peer));
+    return true;
+}
+
 void watch_event(watch *w, const dafl_event *event)
 {
     follow_event(w, event);
-    if (w->quiet || event->kind == DAFL_EVENT_PEER_HEAD)
+    if (w->quiet || event->kind == DAFL_EVENT_PEER_HEAD ||
+        awaits_holder(w, event))
         return;
     if (w->terminal)
         print_event(w, event);

@@ -27,10 +27,14 @@ typedef struct {
     uint32_t answered;    /* since then */
     double risk;          /* of the newest layer; negative: not known */
     bool shown;           /* a status line is on the screen */
+    bool awaits;          /* it was said that the key holder is awaited */
+    /* the key holder's own: */
+    bool holder;
+    uint32_t opened, refused; /* slots */
 } watch;
 
-/* All borrowed. */
-void watch_init(watch *w, const char *self, const dafl_roster *roster,
+/* All borrowed; `self`: number in the roster. */
+void watch_init(watch *w, uint16_t self, const dafl_roster *roster,
                 const dafl_params *params, bool verbose, bool quiet);
 
 /* An event of this party's machine. */
