@@ -55,11 +55,12 @@ class Trap:
 class Federation:
     """k sites with the rows of share/digits dealt among them.
 
-    programs: (deepafl, deepafl-agent); init: more options of 'deepafl init'; threads: of each agent.
+    programs: (deepafl, deepafl-agent); init: more options of 'deepafl init'; threads: of each agent; seal: with
+    encryption and a key holder.
     """
 
     def __init__(self, programs, digits, k, cell_size, layers=2, width=64, rng=None, init=(), edit=None, rows=None,
-                 directory=None, threads=1):
+                 directory=None, threads=1, seal=False):
         self.deepafl, self.agent = (str(Path(p).resolve()) for p in programs)
         self.k, self.layers, self.width, self.threads = k, layers, width, threads
         self.rng = rng or random.Random(1)
@@ -73,8 +74,12 @@ class Federation:
         self.prefix = []  # of every command from now on
         self.logs = {}
         self.names = [f"site{i}" for i in range(k)]
+        self.seal = seal
+        self.others = ["server", "holder"] if seal else ["server"]
         lines = {name: self.tool("keygen", name, "--out", self.dir / f"{name}.key").stdout.strip()
-                 for name in ["server", *self.names]}
+                 for name in [*self.others, *self.names]}
+        if seal:
+            init = ("--secure-agg", "seal", "--keyholder", lines["holder"], *init)
         (self.dir / "clients.txt").write_text("".join(lines[n] + "\n" for n in self.names))
         x = np.load(self.digits / "train_features.npy")
         y = np.load(self.digits / "train_labels.npy")
@@ -119,10 +124,13 @@ class Federation:
 
     def command(self, name, *more):
         common = ["--config", self.dir / "run.yaml", "--key", self.dir / f"{name}.key", "--state",
-                  self.dir / f"{name}.state", "--secure-agg", "--threads", self.threads]
+                  self.dir / f"{name}.state", "--secure-agg=" + ("seal" if self.seal else "masks"), "--threads",
+                  self.threads]
         if name == "server":
             role = ["--role", "server", "--listen", f"tcp://{self.host}:{self.port}", "--model",
                     self.dir / "model.safetensors", "--json"]
+        elif name == "holder":
+            role = ["--role", "keyholder", "--connect", f"tcp://{self.host}:{self.port}"]
         else:
             role = ["--role", "client", "--connect", f"tcp://{self.host}:{self.port}", "--features",
                     self.dir / f"{name}_x.npy", "--labels", self.dir / f"{name}_y.npy"]
@@ -138,8 +146,7 @@ class Federation:
         return self.processes[name]
 
     def start_all(self, *more):
-        self.start("server", *more)
-        for name in self.names:
+        for name in [*self.others, *self.names]:
             self.start(name, *more)
 
     def kill(self, name, how=signal.SIGKILL):
@@ -225,5 +232,5 @@ class Federation:
         return path
 
     def audit(self, *more, names=None):
-        logs = [self.dir / f"{n}.state" / "audit.log" for n in names or ["server", *self.names]]
+        logs = [self.dir / f"{n}.state" / "audit.log" for n in names or [*self.others, *self.names]]
         return self.tool("audit", "verify", "--config", self.dir / "run.yaml", *logs, *more, ok=False)
