@@ -28,6 +28,28 @@ def free_port():
         return s.getsockname()[1]
 
 
+def hurry(**seconds):
+    """An edit of run.yaml: the server waits for so many seconds only, and tries again more often."""
+    def edit(text):
+        waits = {"setup": 60, "ready": 600, "upload": 120, "sign": 30, "reveal": 30}
+        changes = {f"{k}: {v}": f"{k}: {seconds.get(k, v)}" for k, v in waits.items()}
+        for a, b in {**changes, "retries: 8": "retries: 100"}.items():
+            assert a in text, a
+            text = text.replace(a, b)
+        return text
+    return edit
+
+
+def has_seal(deepafl, digits):
+    """Whether this build can encrypt; one that cannot says so in one sentence."""
+    done = subprocess.run([deepafl, "simulate", "--features", f"{digits}/train_features.npy", "--labels",
+                           f"{digits}/train_labels.npy", "--clients", "3", "--layers", "0", "--width", "8",
+                           "--secure-agg", "seal", "--quiet"], capture_output=True, text=True, timeout=60)
+    without = "built without Microsoft SEAL" in done.stderr
+    check(done.returncode == (2 if without else 0), f"simulate --secure-agg seal: {done.returncode}: {done.stderr}")
+    return not without
+
+
 class Trap:
     """In the server's place: tells whether anybody connects."""
 
@@ -74,7 +96,7 @@ class Federation:
         self.prefix = []  # of every command from now on
         self.logs = {}
         self.names = [f"site{i}" for i in range(k)]
-        self.seal = seal
+        self.mode = "seal" if seal else "masks"
         self.others = ["server", "holder"] if seal else ["server"]
         lines = {name: self.tool("keygen", name, "--out", self.dir / f"{name}.key").stdout.strip()
                  for name in [*self.others, *self.names]}
@@ -124,8 +146,7 @@ class Federation:
 
     def command(self, name, *more):
         common = ["--config", self.dir / "run.yaml", "--key", self.dir / f"{name}.key", "--state",
-                  self.dir / f"{name}.state", "--secure-agg=" + ("seal" if self.seal else "masks"), "--threads",
-                  self.threads]
+                  self.dir / f"{name}.state", f"--secure-agg={self.mode}", "--threads", self.threads]
         if name == "server":
             role = ["--role", "server", "--listen", f"tcp://{self.host}:{self.port}", "--model",
                     self.dir / "model.safetensors", "--json"]
@@ -214,21 +235,36 @@ class Federation:
             time.sleep(0.05)
         return next((e for e in self.events(name) if test(e)), None)
 
+    def log_size(self, name):
+        path = self.dir / f"{name}.log"
+        return path.stat().st_size if path.exists() else 0
+
+    def follow(self, name, event, since, seconds=30):
+        """Wait until the log has this event after so many bytes; whether it came."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and self.processes[name].poll() is None:
+            with open(self.dir / f"{name}.log", "rb") as log:
+                log.seek(since)
+                if f'"event":"{event}"'.encode() in log.read():
+                    return True
+            time.sleep(0.002)
+        return False
+
     def report(self):
         return json.loads((self.dir / "server.out").read_text())
 
     def config(self):
         return json.loads(self.tool("config", "check", self.dir / "run.yaml", "--json").stdout)
 
-    def pooled_model(self, *more):
+    def pooled_model(self, *more, clients=1):
         """What all rows in one place give, by 'deepafl simulate' with the run's seed."""
         path = self.dir / "pooled.safetensors"
         text = (self.dir / "run.yaml").read_text()
         run_seed = next(w for w in text.replace('"', " ").split() if len(w) == 64 and set(w) <= set("0123456789abcdef")
                         and f"seed: {w}" in text.replace('"', ""))
-        self.tool("simulate", "--features", self.dir / "all_x.npy", "--labels", self.dir / "all_y.npy", "--clients", 1,
-                  "--layers", self.layers, "--width", self.width, "--hidden", self.width, "--seed", run_seed, "--model",
-                  path, "--quiet", "--classes", 10, *more)
+        self.tool("simulate", "--features", self.dir / "all_x.npy", "--labels", self.dir / "all_y.npy", "--clients",
+                  clients, "--layers", self.layers, "--width", self.width, "--hidden", self.width, "--seed", run_seed,
+                  "--model", path, "--quiet", "--classes", 10, *more)
         return path
 
     def audit(self, *more, names=None):

@@ -10,10 +10,9 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from datetime import datetime
 
-from federation import Federation, Trap, check, finish, seed, sha256
+from federation import Federation, Trap, check, finish, hurry, seed, sha256
 
 deepafl, agent, digits = sys.argv[1:4]
 rng = random.Random(seed())
@@ -21,38 +20,13 @@ K, CELL = 6, 3
 SERVER_PHASES = ["invite", "enroll", "setup", "model", "cast", "upload", "surv", "conf", "result"]
 CLIENT_PHASES = ["enroll", "setup", "model", "ready", "cast", "upload", "sign", "conf", "reveal", "result"]
 DAY = 86400
-
-
-def quick(text):
-    for a, b in (("setup: 60", "setup: 5"), ("ready: 600", "ready: 5"), ("upload: 120", "upload: 5"),
-                 ("sign: 30", "sign: 3"), ("reveal: 30", "reveal: 3"), ("retries: 8", "retries: 100")):
-        assert a in text, a
-        text = text.replace(a, b)
-    return text
+quick = hurry(setup=5, ready=5, upload=5, sign=3, reveal=3)
 
 
 def federation(**more):
     """Sums are over everybody or not at all, so every run has to give the pooled model."""
     return Federation((deepafl, agent), digits, K, CELL, layers=10, width=32, rng=rng, edit=quick,
                       init=("--min-cohort", K, "--schedule", "full"), **more)
-
-
-def follow(f, name, event, since, seconds=30):
-    """Wait until the log has this event after so many bytes; whether it came."""
-    path = f.dir / f"{name}.log"
-    end = time.monotonic() + seconds
-    while time.monotonic() < end and f.processes[name].poll() is None:
-        with open(path, "rb") as log:
-            log.seek(since)
-            if f'"event":"{event}"'.encode() in log.read():
-                return True
-        time.sleep(0.002)
-    return False
-
-
-def size(f, name):
-    path = f.dir / f"{name}.log"
-    return path.stat().st_size if path.exists() else 0
 
 
 def ends_well(f, label):
@@ -75,14 +49,14 @@ def kill_in_phases(label, names, phases, how=signal.SIGKILL):
         since = {n: 0 for n in f.processes}
         for phase in phases:
             name = rng.choice(names or f.names)
-            if not check(follow(f, name, phase, since[name]), f"{label}: {name} never came to {phase}"):
+            if not check(f.follow(name, phase, since[name]), f"{label}: {name} never came to {phase}"):
                 print(f.log(name)[-1500:])
                 return
             f.kill(name, how)
             if how == signal.SIGTERM:
                 code = f.processes[name].returncode
                 check(code == 4, f"{label}: {name} ended with {code} in {phase}")
-            since[name] = size(f, name)
+            since[name] = f.log_size(name)
             f.start(name)
         ends_well(f, label)
 
@@ -104,8 +78,8 @@ def clock_moved():
         f.start_all()
         since = 0
         for seconds in (-DAY, DAY):
-            check(follow(f, "server", "cast", since), "clock: no cast")
-            since = size(f, "server")
+            check(f.follow("server", "cast", since), "clock: no cast")
+            since = f.log_size("server")
             for name in ("server", f.names[0]):
                 f.kill(name)
                 f.start(name, prefix=by(seconds))
@@ -122,7 +96,7 @@ def clock_moved():
 
 def refused(f, label, wanted, says, prefix=()):
     """site0 does not start, says why, sends nothing and ends with this code."""
-    since = size(f, "site0")
+    since = f.log_size("site0")
     with Trap(f) as trap:
         f.start("site0", prefix=prefix)
         code = f.wait(20, ["site0"])["site0"]
@@ -146,7 +120,7 @@ def can_mount():
 def bad_states():
     with federation() as f:
         f.start_all()
-        check(follow(f, "server", "conf", 0), "state: no sum")
+        check(f.follow("server", "conf", 0), "state: no sum")
         for name in f.processes:
             f.kill(name)
         state, good = f.dir / "site0.state", f.dir / "good"
@@ -224,17 +198,17 @@ def rolled_back():
     """D8: a copy of the directory from two lives ago."""
     with federation() as f:
         f.start_all()
-        check(follow(f, "server", "setup", 0), "rollback: no setup")
+        check(f.follow("server", "setup", 0), "rollback: no setup")
         f.kill("site0")
         shutil.copytree(f.dir / "site0.state", f.dir / "copy")
         for _ in range(2):
-            since = size(f, "site0")
+            since = f.log_size("site0")
             f.start("site0")
-            check(follow(f, "site0", "sign", since), "rollback: site0 did not come back")
+            check(f.follow("site0", "sign", since), "rollback: site0 did not come back")
             f.kill("site0")
         shutil.rmtree(f.dir / "site0.state")
         shutil.copytree(f.dir / "copy", f.dir / "site0.state")
-        since = size(f, "site0")
+        since = f.log_size("site0")
         f.start("site0")
         code = f.wait(20, ["site0"])["site0"]
         text = f.log("site0")[since:]

@@ -4,71 +4,24 @@
 import random
 import socket
 import sys
-import threading
 import time
 
-from federation import Federation, check, finish, free_port, np, seed, sha256
+from federation import Federation, check, finish, free_port, has_seal, np, seed, sha256
+from proxy import Proxy
 
 deepafl, agent, digits = sys.argv[1:4]
 rng = random.Random(seed())
 
 
-class Proxy:
-    """Between clients and server, with a copy of every byte."""
-
-    def __init__(self, target):
-        self.target = target
-        self.streams = []  # [to_server, bytearray]
-        self.connections = 0
-        self.socket = socket.create_server(("127.0.0.1", 0))
-        self.port = self.socket.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                near = self.socket.accept()[0]
-            except OSError:
-                return
-            try:
-                far = socket.create_connection(("127.0.0.1", self.target))
-            except OSError:
-                near.close()
-                continue
-            self.connections += 1
-            for to_server, a, b in ((True, near, far), (False, far, near)):
-                stream = [to_server, bytearray()]
-                self.streams.append(stream)
-                threading.Thread(target=self.carry, args=(stream, a, b), daemon=True).start()
-
-    def carry(self, stream, a, b):
-        try:
-            while True:
-                data = a.recv(65536)
-                if not data:
-                    break
-                stream[1].extend(data)
-                b.sendall(data)
-        except OSError:
-            pass
-        try:
-            b.shutdown(socket.SHUT_WR)  # the other direction may still have something to carry
-        except OSError:
-            pass
-
-    def close(self):
-        self.socket.close()
-
-
 def begin(f):
-    """The server at a port of its own, the clients by way of the proxy."""
+    """The server at a port of its own, the others by way of the proxy."""
     server_port = free_port()
     f.port = server_port
     f.start("server")
     check(f.wait_for("server", lambda e: e.get("event") == "listening"), "the server does not listen")
     proxy = Proxy(server_port)
     f.port = proxy.port
-    for name in f.names:
+    for name in [*f.others[1:], *f.names]:
         f.start(name)
     return proxy, server_port
 
@@ -90,7 +43,7 @@ def vault_pieces(path):
 
 def canaries(f):
     found = {}
-    for name in ["server", *f.names]:
+    for name in [*f.others, *f.names]:
         for line in (f.dir / f"{name}.key").read_text().splitlines():
             if line.startswith("seed "):
                 key = line.split()[1]
@@ -114,8 +67,10 @@ def seen(wire, pieces):
     return hits
 
 
-def secrecy():
-    with Federation((deepafl, agent), digits, 3, 3, layers=1, width=24, rng=rng) as f:
+def secrecy(seal):
+    """C8. With encryption the key holder's connection and what it keeps are searched too."""
+    what = "capture with encryption" if seal else "capture"
+    with Federation((deepafl, agent), digits, 3, 3, layers=1, width=24, rng=rng, seal=seal) as f:
         # Values that are rare by chance: the features are multiplied by a number that nothing else has.
         for name in [*f.names, "all"]:
             x = np.load(f.dir / f"{name}_x.npy").astype(np.float64)
@@ -124,19 +79,19 @@ def secrecy():
         vault = set()
         end = time.monotonic() + 60
         while f.processes["server"].poll() is None and time.monotonic() < end:
-            for name in f.names:
+            for name in [*f.others[1:], *f.names]:
                 path = f.dir / f"{name}.state" / "vault"
                 if path.exists():
                     vault |= vault_pieces(path)
             time.sleep(0.02)
-        if not ended_well(f, "capture"):
+        if not ended_well(f, what):
             return
         found = dict(canaries(f), **{"slot secrets": vault})
         wire = b"\0".join(bytes(s[1]) for s in proxy.streams)
-        for what, pieces in found.items():
-            check(pieces, f"{what}: no canary")
+        for kind, pieces in found.items():
+            check(pieces, f"{what}: {kind}: no canary")
             hits = seen(wire, pieces)
-            check(not hits, f"{what}: {len(hits)} pieces on the wire")
+            check(not hits, f"{what}: {kind}: {len(hits)} pieces on the wire")
         # Control: the same search finds what is sent in the clear by the same way.
         echo = socket.create_server(("127.0.0.1", 0))
         open_proxy = Proxy(echo.getsockname()[1])
@@ -149,11 +104,11 @@ def secrecy():
             if all(seen(clear, pieces) for pieces in found.values()):
                 break
             time.sleep(0.05)
-        for what, pieces in found.items():
-            check(len(seen(clear, pieces)) >= 1, f"control: {what} is not found in the clear")
+        for kind, pieces in found.items():
+            check(len(seen(clear, pieces)) >= 1, f"control: {kind} is not found in the clear")
         open_proxy.close()
         echo.close()
-        print(f"capture: {len(wire)} bytes of {proxy.connections} connections, {sum(map(len, found.values()))} "
+        print(f"{what}: {len(wire)} bytes of {proxy.connections} connections, {sum(map(len, found.values()))} "
               f"canaries ({len(vault)} of slot secrets), none seen; all {len(found)} kinds found in the clear")
         proxy.close()
 
@@ -191,6 +146,10 @@ def replay():
         proxy.close()
 
 
-secrecy()
+secrecy(False)
+if has_seal(deepafl, digits):
+    secrecy(True)
+else:
+    print("SKIPPED: the capture with encryption: this build has no SEAL")
 replay()
 finish()
