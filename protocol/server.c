@@ -223,6 +223,23 @@ static void send_lost(dafl_server *s, const dafl_envelope *m)
     s->node.run = run;
 }
 
+/* A key holder that knows of no run has lost its disk and begins anew: it has
+ * no key of before, and all enrol again. */
+static bool is_reborn(dafl_server *s, const dafl_envelope *m)
+{
+    dafl_writer w = {0};
+
+    if (m->sender < s->node.roster->n_clients ||
+        !sodium_is_zero(m->run.b, sizeof m->run.b))
+        return false;
+    s->node.heard[m->sender] = m->seq;
+    dafl_put_u8(&w, DAFL_RECORD_HEARD);
+    dafl_put_u16(&w, m->sender);
+    dafl_put_u32(&w, (uint32_t)(m->seq >> 32));
+    dafl_node_append(&s->node, &w);
+    return true;
+}
+
 static dafl_server_handler *handler_of(dafl_server *s, const dafl_envelope *m)
 {
     if (m->sender >= s->node.roster->n_clients)
@@ -241,6 +258,8 @@ dafl_err dafl_server_receive(dafl_server *s, dafl_bytes message, uint64_t now)
     dafl_server_handler *handler;
 
     s->now = now;
+    if (fault == DAFL_E_STATE_LOST && is_reborn(s, &m))
+        fault = DAFL_FAULT_NONE;
     if (fault == DAFL_FAULT_NONE) {
         handler = handler_of(s, &m);
         fault = dafl_server_has_it(s, &m) ? DAFL_FAULT_NONE

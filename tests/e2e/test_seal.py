@@ -25,16 +25,20 @@ def federation(**more):
                       init=("--min-cohort", K, "--schedule", "full"), **more)
 
 
-def ends_well(f, label, seconds=60):
-    codes = f.wait(seconds)
+def ends_well(f, label, log_lost=False):
+    codes = f.wait(60)
     if not check(set(codes.values()) == {0}, f"{label}: exit codes {codes}"):
         print(f.log("server")[-2500:], f.log("holder")[-1500:])
         return None
     pooled = f.pooled_model("--schedule", "full")
     check(sha256(f.dir / "model.safetensors") == sha256(pooled), f"{label}: another model")
     audit = f.audit()
-    check(audit.returncode == 0, f"{label}: audit: {audit.stdout[-2000:]}{audit.stderr}")
     check("lines of holder" in audit.stdout, f"{label}: the audit has no log of the key holder")
+    if log_lost:
+        check(audit.returncode == 1 and "log of holder is truncated or forked" in audit.stdout,
+              f"{label}: audit: {audit.stdout[-2000:]}{audit.stderr}")
+        audit = f.audit(names=["server", *f.names])
+    check(audit.returncode == 0, f"{label}: audit: {audit.stdout[-2000:]}{audit.stderr}")
     return f.report()
 
 
@@ -177,6 +181,20 @@ def away():
             print(f"away: twice, the pooled model; {report['failed_slots']} slots failed", flush=True)
 
 
+def disk_lost():
+    """The key holder begins anew with an empty disk: everybody enrols again."""
+    with federation() as f:
+        f.start_all()
+        check(f.follow("server", "result", 0), "disk: no sum")
+        f.kill("holder")
+        shutil.rmtree(f.dir / "holder.state")
+        f.start("holder")
+        report = ends_well(f, "disk", log_lost=True)
+        if report:
+            check(report["enrolments"] == 2, f"disk: {report}")
+            print(f"disk: lost and made anew, the pooled model; {report['enrolments']} enrolments", flush=True)
+
+
 def dropouts():
     """Whole cells come and go: every sum is of whole cells, and what is left out is left out of the opening too."""
     with Federation(programs, digits, 9, CELL, layers=6, width=48, rng=rng, edit=quick, seal=True) as f:
@@ -269,6 +287,7 @@ if not has_seal(deepafl, digits):
     print("SKIPPED: this build has no SEAL, so that nothing was encrypted; every role refused the run by name. "
           "To run these tests: scripts/setup-seal, then build again")
     sys.exit(1 if failures else 77)
-for part in (lambda: one_model(5), lambda: one_model(12), killed_in_phases, kept_answer, away, dropouts, refusals):
+for part in (lambda: one_model(5), lambda: one_model(12), killed_in_phases, kept_answer, away,
+             disk_lost, dropouts, refusals):
     part()
 finish()
