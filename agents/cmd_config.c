@@ -10,6 +10,7 @@
 
 #include "agents/cli.h"
 #include "agents/runfile.h"
+#include "crypto/he.h"
 #include "lib/query.h"
 
 static const char word[] = "config";
@@ -54,7 +55,9 @@ static void add_upload(facts *f, dafl_query_kind kind, size_t times)
     dafl_query_layout(&layout, p, &query);
     *u = (upload){.name = dafl_query_name(kind),
                   .times = times,
-                  .bytes = (uint64_t)layout.len * (p->contract.w / 8),
+                  .bytes = f->run->config.mode == DAFL_MODE_SEAL
+                               ? dafl_he_bytes(layout.len)
+                               : (uint64_t)layout.len * (p->contract.w / 8),
                   .or_less = kind == DAFL_QUERY_INCREMENT};
     f->upload_bytes += u->bytes * times;
     f->n_uploads++;
@@ -90,9 +93,9 @@ static void add_warnings(facts *f)
     warn(f, c->mode == DAFL_MODE_NONE,
          "secure_agg is none: nothing is protected, the server sees every "
          "client's matrices; each client has to allow it");
-    warn(f, c->mode == DAFL_MODE_SEAL,
-         "secure_agg is seal: this version cannot encrypt, its clients refuse "
-         "the run");
+    warn(f, c->mode == DAFL_MODE_SEAL && !dafl_he_built(),
+         "secure_agg is seal: this program was built without Microsoft SEAL, "
+         "its agents refuse the run");
     warn(f, c->mode != DAFL_MODE_SEAL && r->n == r->n_clients + 2,
          "the key holder has nothing to do: secure_agg is not seal");
     warn(f, y->g == 1,
@@ -201,6 +204,17 @@ static void print_training(const facts *f)
            DAFL_DEEP_CLASS_ROWS);
 }
 
+static void print_encryption(void)
+{
+    char size[32];
+
+    cli_bytes(size, (double)dafl_he_key_bytes());
+    printf("  Encrypted, 18 bytes for a number, %d numbers at a time. Each "
+           "client gets a key of\n  %s a slot; the key holder gets as much as "
+           "one client sends, and answers in w bits.\n",
+           DAFL_HE_N, size);
+}
+
 static void print_uploads(const facts *f)
 {
     const dafl_config *c = &f->run->config;
@@ -218,8 +232,9 @@ static void print_uploads(const facts *f)
                u->or_less ? " or less" : "");
     }
     cli_bytes(size, (double)f->upload_bytes);
-    printf("  in all about %s when every sum succeeds at once%s\n", size,
-           c->mode == DAFL_MODE_SEAL ? ", before encryption" : "");
+    printf("  in all about %s when every sum succeeds at once\n", size);
+    if (c->mode == DAFL_MODE_SEAL)
+        print_encryption();
 }
 
 static void print_policy(const facts *f)
@@ -265,6 +280,9 @@ static void print_churn(const facts *f)
     if (c->policy.g != 1)
         printf("  A client that is missing takes its cell along: out of the "
                "run if it never enrols,\n  out of a sum if it vanishes.\n");
+    if (c->mode == DAFL_MODE_SEAL)
+        printf("  Key holder: while it is away the run waits; a restart of it "
+               "costs the slot at hand.\n");
     printf("  Below %g of the %s a sum is given up for a fuller one, %u "
            "times; after %u failed\n  attempts at one question the run ends.\n",
            c->want / 1000.0, cells, (unsigned)c->tries, (unsigned)c->retries);
@@ -290,7 +308,9 @@ static void print_learned(const facts *f)
         printf("  Never a client's own matrices, rows or labels: nothing below "
                "a whole cell, over all\n  runs with these cells.\n");
     if (c->mode == DAFL_MODE_SEAL)
-        printf("  And no sum without the key holder.\n");
+        printf("  And no sum without the key holder, who opens one a slot by "
+               "the rules of a client and\n  sees none: what it opens is "
+               "blinded. Recorded uploads stay closed even if X25519 falls.\n");
 }
 
 static void print_facts(const facts *f, const char *path)

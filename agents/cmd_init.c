@@ -498,7 +498,7 @@ int cmd_init(int argc, char **argv)
         {OPT_TEXT, "clients-from", "FILE", &s.clients_from,
          "more clients, one public line each"},
         {OPT_TEXT, "keyholder", "LINE|FILE", &s.keyholder,
-         "whoever opens sums in the mode seal"},
+         "whoever opens sums in the mode seal: not the server's operator"},
         {OPT_HEADING, NULL, NULL, NULL, "Secure aggregation"},
         {OPT_SIZE, "cell-size", "G", &s.cell_size,
          "least clients per cell, colluders + 2 or more: sums are over\n"
@@ -509,7 +509,7 @@ int cmd_init(int argc, char **argv)
          "least clients in a sum (default: the cell size, at least\n"
          "colluders + 2)"},
         {OPT_TEXT, "secure-agg", "HOW", &s.secure_agg,
-         "masks (default), seal or none"},
+         "masks (default), seal (encrypted on top) or none"},
         {OPT_HEADING, NULL, NULL, NULL, "Learner"},
         {OPT_SIZE, "features", "D0", &s.features,
          "columns of every site's features"},

@@ -83,11 +83,11 @@ def the_text(path):
 
 def the_services():
     options = set(offered(agent))
-    for role in ["server", "client"]:
+    for role in ["server", "client", "keyholder"]:
         text = (root / "share" / "systemd" / f"deepafl-{role}.service.in").read_text()
         start = re.search(r"^ExecStart=((?:.*\\\n)*.*)$", text, re.MULTILINE).group(1)
         used = re.findall(r"(--[a-z-]+)", start)
-        check(len(used) >= 7 and set(used) <= options, f"{role}: options {sorted(set(used) - options)}")
+        check(len(used) >= 5 and set(used) <= options, f"{role}: options {sorted(set(used) - options)}")
         for line in ["Restart=on-failure", "RestartPreventExitStatus=1 2 3", "SuccessExitStatus=4", "LimitCORE=0"]:
             check(f"\n{line}\n" in text, f"{role}: no {line}")
         if shutil.which("systemd-analyze") is None:

@@ -166,10 +166,17 @@ def warned():
         told = edited(changes)
         check(any(needle in w for w in told["warnings"]), f"{changes}: {told['warnings']}")
         check(told["config"] != base["config"] and told["roster"] == base["roster"], f"{changes}: digests")
-    for name, needle in (("1", "policy.g is 1"), ("3", "tolerates nobody missing"), ("5", "secure_agg is seal")):
+    for name, needle in (("1", "policy.g is 1"), ("3", "tolerates nobody missing")):
         told = deepafl.json("config", "check", tmp / name)
         check(any(needle in w for w in told["warnings"]), f"{name}: {told['warnings']}")
         check(needle in deepafl.run("config", "check", tmp / name).stdout, f"{name}: not told to people")
+    # Encryption: 18 bytes a number in whole ciphertexts of 4096 numbers, and who opens.
+    told = deepafl.json("config", "check", tmp / "5")
+    check(all(u["bytes"] % (18 * 4096) == 0 for u in told["uploads"]), f"seal: {told['uploads']}")
+    about = [w for w in told["warnings"] if "seal" in w]
+    check(all("built without Microsoft SEAL" in w for w in about), f"seal: {about}")
+    text = deepafl.run("config", "check", tmp / "5").stdout
+    check("no sum without the key holder" in text and "while it is away the run waits" in text, f"seal: {text}")
     noted = edited({"training:": "# by a careful hand\ntraining:", "c: 1  #": "c:   1 #"})
     check(noted["config"] == base["config"] and noted["roster"] == base["roster"], "a comment changes a digest")
 
