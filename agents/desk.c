@@ -36,6 +36,10 @@ static dafl_err check_mode(const desk *d, const desk_options *o, dafl_why *why)
                          "E_POLICY: %s has secure_agg: %s, the command line "
                          "%s; both must say the same",
                          o->config, is, said);
+    if (d->run->config.mode == DAFL_MODE_SEAL && !dafl_he_built()) {
+        dafl_he *none = NULL;
+        return dafl_he_new(&none, d->run->config.contract.w, NULL, why);
+    }
     return DAFL_OK;
 }
 

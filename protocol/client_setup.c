@@ -85,7 +85,6 @@ dafl_fault dafl_client_on_invite(dafl_client *c, const dafl_envelope *m)
 {
     bool ours =
         c->in_run && memcmp(m->run.b, c->node.run.b, sizeof m->run.b) == 0;
-    bool roster, config;
     dafl_invite invite;
     dafl_fault fault;
 
@@ -93,17 +92,8 @@ dafl_fault dafl_client_on_invite(dafl_client *c, const dafl_envelope *m)
         return DAFL_E_FORMAT;
     if (!ours && dafl_client_knows(c, &m->run) && !DAFL_WEAK(RUNS))
         return DAFL_E_REPLAY;
-    roster = dafl_digest_equal(&invite.roster, &c->node.roster_hash);
-    config = dafl_digest_equal(&invite.config, &c->node.config_hash);
-    if (!(roster && config) && !DAFL_WEAK(PIN)) {
-        c->node.says = roster   ? "the server's config is another one; compare "
-                                  "the config numbers of all parties"
-                       : config ? "the server's roster is another one; compare "
-                                  "the roster numbers of all parties"
-                                : "the server has another run file; compare "
-                                  "the numbers of all parties";
+    if (!dafl_setup_invited(&c->node, &invite) && !DAFL_WEAK(PIN))
         return DAFL_E_POLICY;
-    }
     if (invite.enrolment >= DAFL_ENROLMENTS_MAX)
         return DAFL_E_FORMAT;
     if (ours && invite.enrolment == c->enrolment) {

@@ -419,6 +419,7 @@ static dafl_fault on_result(dafl_holder *h, const dafl_envelope *m)
 /* What a fault takes with it. The server is told of a slot that is lost. */
 static void fall(dafl_holder *h, const dafl_envelope *m, dafl_fault fault)
 {
+    const char *says = h->node.says;
     dafl_writer w = {0};
 
     dafl_node_error(&h->node, m->slot, m->sender, fault);
@@ -430,6 +431,7 @@ static void fall(dafl_holder *h, const dafl_envelope *m, dafl_fault fault)
     case DAFL_FALLS_RUN:
         dafl_holder_drop_slot(h);
         h->fault = fault;
+        h->says = says;
         h->state = DAFL_HOLDER_OUT;
         break;
     case DAFL_FALLS_NOTHING:
@@ -493,6 +495,11 @@ dafl_holder_state dafl_holder_where(const dafl_holder *h)
 dafl_fault dafl_holder_fault(const dafl_holder *h)
 {
     return h->fault;
+}
+
+const char *dafl_holder_says(const dafl_holder *h)
+{
+    return h->says != NULL ? h->says : dafl_fault_text(h->fault);
 }
 
 bool dafl_holder_over(const dafl_holder *h)

@@ -59,6 +59,7 @@ bool dafl_holder_next(dafl_holder *h, dafl_effect *out);
 
 dafl_holder_state dafl_holder_where(const dafl_holder *h);
 dafl_fault dafl_holder_fault(const dafl_holder *h);
+const char *dafl_holder_says(const dafl_holder *h);
 bool dafl_holder_over(const dafl_holder *h);
 
 #endif

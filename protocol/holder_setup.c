@@ -39,8 +39,7 @@ dafl_fault dafl_holder_on_invite(dafl_holder *h, const dafl_envelope *m)
     if (dafl_get_invite(&invite, m->body) != DAFL_OK ||
         invite.enrolment >= DAFL_ENROLMENTS_MAX)
         return DAFL_E_FORMAT;
-    if (!dafl_digest_equal(&invite.roster, &h->node.roster_hash) ||
-        !dafl_digest_equal(&invite.config, &h->node.config_hash))
+    if (!dafl_setup_invited(&h->node, &invite))
         return DAFL_E_POLICY;
     if (!ours && knows(h, &m->run))
         return DAFL_E_REPLAY;

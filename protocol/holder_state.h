@@ -14,6 +14,7 @@ struct dafl_holder {
     dafl_he *encryption;
     dafl_holder_state state;
     dafl_fault fault; /* why OUT; how the run ended */
+    const char *says; /* of this fault; NULL: its own text does */
     bool over;        /* the journal's last run is */
     dafl_err err;     /* what our own machine could not do */
 

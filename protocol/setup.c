@@ -5,6 +5,21 @@
 
 #include "protocol/weaken.h"
 
+bool dafl_setup_invited(dafl_node *n, const dafl_invite *invite)
+{
+    bool roster = dafl_digest_equal(&invite->roster, &n->roster_hash);
+    bool config = dafl_digest_equal(&invite->config, &n->config_hash);
+
+    if (!(roster && config))
+        n->says = roster   ? "the server's config is another one; compare the "
+                             "config numbers of all parties"
+                  : config ? "the server's roster is another one; compare the "
+                             "roster numbers of all parties"
+                           : "the server has another run file; compare the "
+                             "numbers of all parties";
+    return roster && config;
+}
+
 dafl_fault dafl_setup_peers(const dafl_node *n, uint32_t enrolment,
                             const dafl_peers *list, dafl_members *u0,
                             dafl_peer *peers, size_t *t)

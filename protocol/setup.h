@@ -7,6 +7,9 @@
 #include "protocol/context.h"
 #include "protocol/node.h"
 
+/* INVITE: it is to the run that this party means; else n->says what differs. */
+bool dafl_setup_invited(dafl_node *n, const dafl_invite *invite);
+
 /* PEERS: every entry is signed by its client for this enrolment; the keys are
  * good; the cells are whole and enough. Gives U0, its entries ([client]) and
  * the threshold. */

@@ -147,13 +147,13 @@ static dafl_digest context_of(const lab *l, uint32_t slot,
 
 static void change_open(unseal_tap *t, lab *l, lab_letter *m, unsigned i)
 {
-    dafl_writer surv = {0}, conf = {0}, body = {0};
+    dafl_writer body = {0};
     unseal_query q = {.cts = {0}};
     dafl_digest ctx2;
 
     assert_ok(dafl_get_open(&q.open, m->envelope.body));
-    assert_ok(dafl_get_surv(&q.surv, q.open.surv));
-    assert_ok(dafl_get_conf(&q.conf, q.open.conf));
+    q.surv = q.open.surv;
+    q.conf = q.open.conf;
     if (t->change != NULL)
         t->change(t, l, i, &q);
     dafl_writer_drop(&t->cts);
@@ -162,14 +162,10 @@ static void change_open(unseal_tap *t, lab *l, lab_letter *m, unsigned i)
         ctx2 = context_of(l, t->slot, &q.surv.a);
         dafl_context_sealed(&q.open.dig, &ctx2, dafl_writer_bytes(&q.cts));
     }
-    dafl_put_surv(&surv, &q.surv);
-    dafl_put_conf(&conf, &q.conf);
-    q.open.surv = dafl_writer_bytes(&surv);
-    q.open.conf = dafl_writer_bytes(&conf);
+    q.open.surv = q.surv;
+    q.open.conf = q.conf;
     dafl_put_open(&body, &q.open);
     lab_letter_reseal(l, m, dafl_writer_bytes(&body));
-    dafl_writer_drop(&surv);
-    dafl_writer_drop(&conf);
     dafl_writer_drop(&body);
 }
 
@@ -199,8 +195,6 @@ static void note_answer(unseal_tap *t, const lab *l, const lab_letter *m)
                      DAFL_FAULT_NONE);
     if (t->words.len < t->len * (w / 8))
         return;
-    dafl_put_fixed(&t->words, (const uint8_t[DAFL_RING_SLACK]){0},
-                   DAFL_RING_SLACK);
     free(*answer);
     *answer = lab_alloc(t->len, sizeof **answer);
     dafl_ring_add_words(*answer, t->words.ptr, t->len, w, false);
