@@ -13,6 +13,9 @@
 /* Stay so long after the end for clients that have not heard of it: longer than
  * a client is silent. */
 enum { FAREWELL_MS = 10000 };
+/* And so long after the last one has gone: it may have lost its connection, and
+ * dials again. */
+enum { COME_BACK_MS = 1000 };
 
 typedef struct {
     const role_options *o;
@@ -26,6 +29,7 @@ typedef struct {
     double start, seconds;
     dafl_members left; /* clients that went after the end */
     bool holder_left;  /* so did the key holder, or there is none */
+    uint64_t lost_at;  /* when a connection was lost last */
 } hub;
 
 static dafl_err make_machine(hub *h, dafl_why *why)
@@ -144,6 +148,10 @@ static dafl_err one_event(hub *h, uint64_t until, dafl_why *why)
         return work(h, hear(h, &e), why);
     case LINK_UP:
         watch_say(w, "up", "%s is connected", name_of(h, e.peer));
+        if (e.peer < h->left.n)
+            dafl_members_remove(&h->left, e.peer);
+        else
+            h->holder_left = false;
         break;
     case LINK_LOST:
         if (!over(h))
@@ -153,6 +161,7 @@ static dafl_err one_event(hub *h, uint64_t until, dafl_why *why)
             dafl_members_add(&h->left, e.peer);
         else
             h->holder_left = true;
+        h->lost_at = desk_now();
         return work(h, dafl_server_lost(h->machine, e.peer, desk_now()), why);
     case LINK_REFUSED:
         watch_say(w, "refused", "E_AUTH: refused %s: %s", e.who,
@@ -191,13 +200,20 @@ static dafl_err serve(hub *h, dafl_why *why)
 
 /* Whoever has heard that the run is over goes. One that was away just then
  * comes back and asks. */
+static uint64_t farewell_ends(const hub *h, uint64_t latest)
+{
+    uint64_t back = h->lost_at + COME_BACK_MS;
+    bool all = dafl_members_count(&h->left) == h->left.n && h->holder_left;
+
+    return !all || latest < back ? latest : back;
+}
+
 static dafl_err bid_farewell(hub *h, dafl_why *why)
 {
-    uint64_t until = desk_now() + FAREWELL_MS;
+    uint64_t latest = desk_now() + FAREWELL_MS;
 
-    while (!desk_stopped() && desk_now() < until &&
-           (dafl_members_count(&h->left) < h->left.n || !h->holder_left))
-        DAFL_TRY(one_event(h, until, why));
+    while (!desk_stopped() && desk_now() < farewell_ends(h, latest))
+        DAFL_TRY(one_event(h, farewell_ends(h, latest), why));
     return DAFL_OK;
 }
 

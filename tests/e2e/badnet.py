@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """An emulation of a bad network, for kernels without netem: a TCP proxy between clients and their server.
 
-  badnet.py SEED HOST FIRST_PORT N SERVER_PORT
+  badnet.py SEED HOST FIRST_PORT N SERVER_PORT LIFE
 
 Listens on HOST:FIRST_PORT + i for client i of N. What passes is cut into segments of 1,460 bytes; each arrives 40 to
 60 ms later. One in a hundred is lost: it and all behind it wait for a retransmission timeout, 200 ms, twice that when
-it is lost again, and so on. The first connection is reset after 1 s, others after 2 to 10 s. No more than 256 KB of a
-stream are on their way.
+it is lost again, and so on. The first connection is reset after 1 s, others after LIFE to 2 LIFE seconds, and all of
+them on SIGUSR1. No more than 256 KB of a stream are on their way.
 
 What that leaves out: congestion control (a loss does not slow the stream down for longer), losses of handshakes and of
 acknowledgements, reordering. On SIGTERM it prints what it did, in JSON."""
@@ -23,8 +23,9 @@ SEGMENT, WINDOW = 1460, 256 << 10
 
 
 class BadNet:
-    def __init__(self, rng, host, server_port):
-        self.rng, self.host, self.server_port = rng, host, server_port
+    def __init__(self, rng, host, server_port, life):
+        self.rng, self.host, self.server_port, self.life = rng, host, server_port, life
+        self.cut = asyncio.Event()
         self.did = {"connections": 0, "segments": 0, "bytes": 0, "lost": 0, "reset": 0}
 
     def flight(self):
@@ -51,23 +52,28 @@ class BadNet:
             await writer.drain()
         writer.write_eof()
 
+    async def until_reset(self, first):
+        try:
+            await asyncio.wait_for(self.cut.wait(), 1 if first else self.rng.uniform(self.life, 2 * self.life))
+        except asyncio.TimeoutError:
+            pass
+
     async def connection(self, reader, writer):
-        first = self.did["connections"] == 0
-        self.did["connections"] += 1
         try:
             far_reader, far_writer = await asyncio.open_connection(self.host, self.server_port)
         except OSError:
             writer.transport.abort()
             return
+        reset = asyncio.create_task(self.until_reset(self.did["connections"] == 0))
+        self.did["connections"] += 1
         there, back = (asyncio.Queue(WINDOW // SEGMENT) for _ in range(2))
         tasks = asyncio.gather(self.depart(reader, there), self.arrive(there, far_writer),
                                self.depart(far_reader, back), self.arrive(back, writer))
-        try:
-            await asyncio.wait_for(tasks, 1 if first else self.rng.uniform(2, 10))
-        except asyncio.TimeoutError:
-            self.did["reset"] += 1
-        except OSError:
-            tasks.cancel()
+        await asyncio.wait([reset, tasks], return_when=asyncio.FIRST_COMPLETED)
+        self.did["reset"] += reset.done()
+        reset.cancel()
+        tasks.cancel()
+        await asyncio.gather(tasks, return_exceptions=True)
         for end in (writer, far_writer):
             sock = end.get_extra_info("socket")
             if sock is not None and sock.fileno() >= 0:
@@ -77,10 +83,16 @@ class BadNet:
 
 
 async def main():
-    seed, host, first, n, server_port = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:6])
-    net = BadNet(random.Random(seed), host, server_port)
+    seed, host, first, n, server_port, life = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:7])
+    net = BadNet(random.Random(seed), host, server_port, life)
     ended = asyncio.Event()
+
+    def cut():
+        net.cut.set()
+        net.cut = asyncio.Event()
+
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, cut)
     servers = [await asyncio.start_server(net.connection, host, first + i) for i in range(n)]
     print("ready", flush=True)
     await ended.wait()

@@ -222,7 +222,7 @@ class Federation:
                 found.append({"text": line})
         return found
 
-    def wait_for(self, name, test, seconds=60):
+    def wait_for(self, name, test, seconds=60, pause=0.05):
         """Until an event of this agent passes the test; the event, or None."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -232,7 +232,7 @@ class Federation:
             p = self.processes.get(name)
             if p is not None and p.poll() is not None:
                 break
-            time.sleep(0.05)
+            time.sleep(pause)
         return next((e for e in self.events(name) if test(e)), None)
 
     def log_size(self, name):

@@ -8,6 +8,7 @@ import json
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -104,14 +105,17 @@ def five_hosts(netem):
               f"{report['failed_slots']} slots without one")
 
 
-def bad_network():
+def bad_network(life, at_the_end):
+    """Connections live for life to 2 life seconds; at_the_end: all are cut when the server has just said that it is
+    over, which takes 40 ms and more to be heard."""
     rng = random.Random(seed())
     # Over everybody or not at all, and no increments: which are asked for in full depends on the losses.
     with Hosts(6) as hosts, Federation((deepafl, agent), digits, 5, 5, rng=rng, init=("--schedule", "full"),
                                        edit=lambda t: t.replace("retries: 8", "retries: 100")) as f:
         f.host = "10.77.0.1"
         net = subprocess.Popen([*hosts.on(0), sys.executable, "-B", Path(__file__).with_name("badnet.py"),
-                                str(rng.random()), f.host, "6001", "5", "5555"], stdout=subprocess.PIPE, text=True)
+                                str(rng.random()), f.host, "6001", "5", "5555", str(life)], stdout=subprocess.PIPE,
+                               text=True)
         try:
             check(net.stdout.readline() == "ready\n", "the bad network did not start")
             f.port = 5555
@@ -119,7 +123,10 @@ def bad_network():
             for i, name in enumerate(f.names, 1):
                 f.port = 6000 + i
                 f.start(name, prefix=hosts.on(i))
-            codes = f.wait(200)
+            if at_the_end:
+                check(f.wait_for("server", lambda e: e.get("event") == "done", pause=0.005), f"{what}: no end")
+                net.send_signal(signal.SIGUSR1)
+            codes = f.wait(100)
         finally:
             net.terminate()
             did = json.loads(net.communicate(timeout=20)[0])
@@ -134,7 +141,7 @@ def bad_network():
         check(report["seconds"] > 4 * 0.08 * report["sums"], f"{what}: {report['seconds']} s are too few")
         check(did["lost"] > 0 and did["reset"] > 0, f"{what}: nothing was lost or reset: {did}")
         print(f"{what} (an emulation): 5 clients, {report['sums']} sums, {report['seconds']:.1f} s, "
-              f"{report['failed_slots']} slots without one; {did}")
+              f"{report['failed_slots']} slots without one; {did}", flush=True)
 
 
 class Walk:
@@ -220,7 +227,8 @@ def follow(text):
 if what in ("hosts", "netem"):
     five_hosts(what == "netem")
 elif what == "badnet":
-    bad_network()
+    bad_network(5, False)
+    bad_network(1000, True)
 else:
     follow(Path(what).read_text())
 finish()
