@@ -76,14 +76,11 @@ void dafl_server_note_answer(dafl_server *s, uint32_t slot,
     s->plain = false;
 }
 
-/* Those who are there in whole cells and are to answer; all of them have the
- * keys of this enrolment, unless `keyless` ones count too. */
-static dafl_members expected(const dafl_server *s, bool keyless)
+/* Those who are there in whole cells and are to answer. */
+static dafl_members expected(const dafl_server *s)
 {
     dafl_members there = dafl_members_both(&s->online, &s->chosen);
 
-    if (!keyless)
-        there = dafl_members_both(&there, &s->acked);
     return dafl_server_whole(s, &there);
 }
 
@@ -120,7 +117,7 @@ static bool choose_question(dafl_server *s)
             s->method->choose(s->method_self, &s->question, s->node.roster,
                               &s->chosen);
         dafl_server_leave_out(s, &s->chosen);
-        cohort = expected(s, false);
+        cohort = expected(s);
         if (s->shape.n_ties == 0 || fits_ties(s, &cohort))
             return true;
         s->plain = true;
@@ -233,23 +230,35 @@ static bool too_thin(const dafl_server *s, const dafl_members *cohort)
                count_cells(s, &could) * s->node.config->want;
 }
 
+/* All who have the keys of this enrolment are too few, and would be enough with
+ * those who are there without: no slot can come to anything. */
+static bool keys_are_missing(const dafl_server *s)
+{
+    size_t m = s->node.config->policy.m;
+    dafl_members keyed = dafl_members_both(&s->acked, &s->chosen);
+    dafl_members there = expected(s);
+
+    keyed = dafl_server_whole(s, &keyed);
+    return dafl_members_count(&keyed) < m && dafl_members_count(&there) >= m;
+}
+
 /* Open a slot if enough are there to answer and to sign, else wait. */
 void dafl_server_resume(dafl_server *s, bool late)
 {
-    dafl_members there = expected(s, false), more = expected(s, true);
+    dafl_members there = expected(s);
     dafl_members able = dafl_members_both(&s->online, &s->acked);
-    size_t m = s->node.config->policy.m;
 
-    /* Too few have the keys of this enrolment. */
     if (dafl_members_count(&s->acked) <= s->t) {
+        /* Too few have the keys of this enrolment. */
         dafl_server_invite_again(s, DAFL_E_QUORUM);
         return;
     }
-    if (dafl_members_count(&there) < m && dafl_members_count(&more) >= m) {
+    if (keys_are_missing(s)) {
         dafl_server_invite_again(s, DAFL_E_COHORT);
         return;
     }
-    if (dafl_members_count(&there) >= m && dafl_members_count(&able) > s->t &&
+    if (dafl_members_count(&there) >= s->node.config->policy.m &&
+        dafl_members_count(&able) > s->t &&
         (late || !s->patient || !too_thin(s, &there))) {
         s->patient = false;
         open_slot(s);
