@@ -95,8 +95,8 @@ typedef struct {
     dafl_digest sum;
     dafl_members cohort; /* n = 0: unknown, or it did not come so far */
     /* for the checker, what the server's log says: */
-    bool asked, cast, surveyed;
-    dafl_digest ctx, ctx2, stmt;
+    bool asked, cast, surveyed, opened;
+    dafl_digest ctx, ctx2, stmt, sealed;
 } dafl_audit_slot;
 
 typedef struct {

@@ -463,6 +463,7 @@ static void on_key(walk *w)
 /* The server asks for it, the key holder does it. */
 static void on_open(walk *w)
 {
+    dafl_audit_slot *slot = entry(w, false);
     history *h = w->h;
 
     if (!must(w, h->confirmed && w->e->slot == h->slot, DAFL_AUDIT_EARLY_REVEAL,
@@ -472,6 +473,13 @@ static void on_open(walk *w)
          "a sum of others than the statement says");
     must(w, !h->opened, DAFL_AUDIT_SLOT_REUSED, "a second opening in the slot");
     h->opened = true;
+    if (slot == NULL)
+        return;
+    agree(w, slot->opened, &slot->sealed, &w->e->digest);
+    if (w->server) {
+        slot->opened = true;
+        slot->sealed = w->e->digest;
+    }
 }
 
 static void on_result(walk *w)

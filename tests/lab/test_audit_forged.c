@@ -311,6 +311,7 @@ typedef enum {
     OPENED_UNCONFIRMED,
     OPENED_OTHERS,
     OPENED_WITHOUT_QUORUM,
+    OPENED_SOMETHING,
     OTHER_KEY,
     TWO_KEYS,
     TOLD_OTHERWISE,
@@ -344,6 +345,9 @@ static bool lie_as_holder(void *ctx, dafl_audit_line *line, uint8_t *more)
         if (e->kind == DAFL_EVENT_CONF)
             more[5] ^= 1;
         break;
+    case OPENED_SOMETHING:
+        e->digest.b[0] ^= open;
+        break;
     case OTHER_KEY:
         if (e->kind == DAFL_EVENT_KEY)
             e->digest.b[0] ^= 1;
@@ -370,6 +374,7 @@ static const struct {
     {OPENED_UNCONFIRMED, DAFL_AUDIT_EARLY_REVEAL, "before a quorum"},
     {OPENED_OTHERS, DAFL_AUDIT_ORDER, "a sum of others"},
     {OPENED_WITHOUT_QUORUM, DAFL_AUDIT_QUORUM, "some that do not hold"},
+    {OPENED_SOMETHING, DAFL_AUDIT_SPLIT, "told otherwise"},
     {OTHER_KEY, DAFL_AUDIT_DIGEST, "another encryption key"},
     {TWO_KEYS, DAFL_AUDIT_SLOT_REUSED, "a second key"},
     {TOLD_OTHERWISE, DAFL_AUDIT_SPLIT, "told otherwise"},

@@ -110,14 +110,18 @@ a_crafted_query_has_the_key_and_the_key_has_masked_uploads(void **state)
     unseal_tap t = {.change = craft, .answers = only_after_first};
     lab_scenario s = unseal_scenario(6, 3, &t);
     dafl_members none = dafl_members_none(6);
-    lab *l = lab_new(&s);
-    leak *k = leak_new(l, &none, false);
     uint64_t *y[6], *next;
     statistics noise = {.n = 0};
     int8_t key[DAFL_HE_N];
+    dafl_audit_report *r;
     dafl_writer upload;
+    leak *k;
+    lab *l;
 
     (void)state;
+    s.audit = true;
+    l = lab_new(&s);
+    k = leak_new(l, &none, false);
     (void)leak_run(k);
     lab_check_done(l);
     assert_non_null(t.answer[0]);
@@ -139,7 +143,12 @@ a_crafted_query_has_the_key_and_the_key_has_masked_uploads(void **state)
     dafl_writer_drop(&upload);
     look_at_words(&noise, next, t.len);
     assert_true(is_uniform(&noise));
-    assert_int_not_equal(leak_masks_of(k, 0), LEAK_ODD);
+    /* And the logs tell that something else was opened than the server says. */
+    r = audited_judge_lab(l);
+    assert_int_equal(r->n_found, 1);
+    assert_int_equal(audited_count(r, DAFL_AUDIT_SPLIT, lab_holder_index(l)),
+                     1);
+    dafl_audit_report_free(&r);
     for (uint16_t u = 0; u < 6; u++)
         free(y[u]);
     leak_free(&k);
