@@ -336,6 +336,7 @@ static dafl_fault upload(dafl_client *c)
         c->dig = c->journal_dig;
         c->uploaded = true;
         c->state = DAFL_CLIENT_CAST;
+        send_ready(c); /* nothing follows */
         return DAFL_FAULT_NONE;
     }
     fault = mask(c);

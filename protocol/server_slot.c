@@ -9,6 +9,21 @@
 #include "protocol/server_state.h"
 #include "protocol/weaken.h"
 
+/* A cell that cannot become whole any more is out of this slot; what its
+ * members sent stays closed. */
+static void give_up_cell(dafl_server *s, uint16_t cell)
+{
+    dafl_members out = dafl_server_cell_members(s, cell);
+
+    for (size_t u = 0; u < out.n; u++)
+        if (dafl_members_has(&out, u))
+            dafl_writer_drop(&s->seats[u].upload);
+    s->waiting = dafl_members_minus(&s->waiting, &out);
+    s->granted = dafl_members_minus(&s->granted, &out);
+    s->done = dafl_members_minus(&s->done, &out);
+    dafl_adder_drop(&s->cells[cell]);
+}
+
 dafl_fault dafl_server_on_ready(dafl_server *s, const dafl_envelope *m)
 {
     dafl_digest ctx;
@@ -19,8 +34,14 @@ dafl_fault dafl_server_on_ready(dafl_server *s, const dafl_envelope *m)
         return DAFL_E_STATE;
     dafl_members_add(&s->seen, m->sender);
     s->seats[m->sender].have = s->question.number + 1;
-    if (sodium_is_zero(ctx.b, sizeof ctx.b))
-        return DAFL_FAULT_NONE; /* keeps its answer back */
+    if (sodium_is_zero(ctx.b, sizeof ctx.b)) {
+        /* It keeps its answer back, or has lost it on its way. */
+        if (dafl_members_has(&s->granted, m->sender)) {
+            dafl_node_error(&s->node, s->slot, m->sender, DAFL_E_SLOT_SPENT);
+            give_up_cell(s, dafl_server_cell(s, m->sender));
+        }
+        return DAFL_FAULT_NONE;
+    }
     if (!dafl_digest_equal(&ctx, &s->ctx))
         return DAFL_E_MODEL; /* it was told something else */
     if (s->state == DAFL_SERVER_CASTING)
@@ -36,21 +57,6 @@ static void send_cast(dafl_server *s, const dafl_members *to)
         return;
     dafl_put_cast(&w, &s->a);
     dafl_node_send(&s->node, DAFL_MSG_CAST, s->slot, to, &w);
-}
-
-/* A cell that cannot become whole any more is out of this slot; what its
- * members sent stays closed. */
-static void give_up_cell(dafl_server *s, uint16_t cell)
-{
-    dafl_members out = dafl_server_cell_members(s, cell);
-
-    for (size_t u = 0; u < out.n; u++)
-        if (dafl_members_has(&out, u))
-            dafl_writer_drop(&s->seats[u].upload);
-    s->waiting = dafl_members_minus(&s->waiting, &out);
-    s->granted = dafl_members_minus(&s->granted, &out);
-    s->done = dafl_members_minus(&s->done, &out);
-    dafl_adder_drop(&s->cells[cell]);
 }
 
 /* Let more clients upload, cell by cell, as far as the credit goes: a client

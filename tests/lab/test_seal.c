@@ -82,6 +82,25 @@ static void clients_may_leave_in_any_phase(void **state)
         }
 }
 
+/* Its upload cannot be made again; the others do not wait for it. */
+static void a_client_that_lost_its_upload_says_so(void **state)
+{
+    lab_scenario s = lab_scenario_for(5, 1, random_u64());
+    dafl_members others;
+    lab *l;
+
+    (void)state;
+    lab_scenario_encrypt(&s);
+    l = lab_new(&s);
+    lab_leave_crashing(l, 2, 1, LAB_MID_UPLOAD, LAB_SOON);
+    lab_check_done(l);
+    others = lab_members(l, ~(uint64_t)4);
+    lab_check_cohort(l, 1, &others);
+    assert_int_equal(dafl_server_stat(lab_server(l)).slots, s.questions);
+    assert_true(lab_now(l) < s.config.wait[DAFL_WAIT_UPLOAD]);
+    lab_free(&l);
+}
+
 /* ---- crashes ---- */
 
 static lab *crash_lab(uint16_t party, uint64_t point, uint32_t restart_after)
@@ -162,6 +181,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(masks_and_encryption_give_the_same_sums),
         cmocka_unit_test(clients_may_leave_in_any_phase),
+        cmocka_unit_test(a_client_that_lost_its_upload_says_so),
         cmocka_unit_test(a_client_may_crash_after_any_effect),
         cmocka_unit_test(the_server_may_crash_after_any_effect),
         cmocka_unit_test(the_key_holder_may_crash_after_any_effect),
