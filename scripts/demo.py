@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The federations of scripts/demo: DEEPAFL DEEPAFL-AGENT"""
+"""The federations of scripts/demo: DEEPAFL DEEPAFL-AGENT [--seal]"""
 import json
 import os
 import signal
@@ -10,9 +10,10 @@ from pathlib import Path
 
 root = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(root / "tests" / "e2e"))
-from federation import Federation, np, sha256  # noqa: E402
+from federation import Federation, has_seal, np, sha256  # noqa: E402
 
 SITES, CELL, SEED = 9, 3, 7
+digits = root / "share" / "digits"
 VICTIM = "site4"
 
 
@@ -44,7 +45,7 @@ class Demo(Federation):
 
     def launch_all(self):
         self.cells = {p["name"]: p["cell"] for p in self.config()["parties"] if p["role"] == "client"}
-        for name in ["server", *self.names]:
+        for name in [*self.others, *self.names]:
             self.launch(name)
 
     def cell_of(self, name):
@@ -136,9 +137,10 @@ def audit(f):
     return len(found["logs"]), len(opened), Counter(map(len, opened))
 
 
-def quiet_run(programs):
-    print(f"== {SITES} sites and a server: ten processes on loopback, cells of {CELL}, fresh keys ==")
-    with Demo(programs, root / "share" / "digits", SITES, CELL, layers=3, width=512) as f:
+def quiet_run(programs, seal):
+    who = "a server and a key holder: eleven" if seal else "a server: ten"
+    print(f"== {SITES} sites, {who} processes on loopback, cells of {CELL}, fresh keys ==")
+    with Demo(programs, digits, SITES, CELL, layers=3, width=512, seal=seal) as f:
         print(f"  rows: {', '.join(str(len(r)) for r in f.rows.values())}; "
               f"{sum(len(set(r)) < 10 for r in f.rows.values())} sites lack one or more of the ten digits")
         f.launch_all()
@@ -150,7 +152,8 @@ def quiet_run(programs):
         print(f"  held-out rows right: {report['held_accuracy'][-1]:.2f} %; all rows in one place: {pooled:.2f} %")
         print(f"  SHA-256 of the federation's model  {a}\n  SHA-256 of the pooled model        {b}")
         must(a == b, "they differ: the federation did not learn what the pooled data teach")
-        print("  Identical: nothing was lost by keeping the rows where they are, or by masking the sums.\n")
+        print("  Identical: nothing was lost by keeping the rows where they are, or by masking"
+              f"{' and encrypting' if seal else ''} the sums.\n")
 
 
 def small_chunks(text):
@@ -160,52 +163,94 @@ def small_chunks(text):
     return text
 
 
-def killed_run(programs):
-    print(f"== Once more, and {VICTIM} is killed (kill -9) in the middle of an upload ==")
-    with Demo(programs, root / "share" / "digits", SITES, CELL, layers=6, width=640, edit=small_chunks) as f:
+class Crash:
+    """The victim dies in an upload, is missed, and comes back."""
+
+    def __init__(self, f):
+        self.f, self.tail = f, Tail(f, VICTIM)
+        self.friends = f.cell_of(VICTIM)
+        self.killed = self.back = None
+        self.without = []
+
+    def strike(self):
+        for own in self.tail.new():
+            # Odd slots ask for hidden features, a megabyte; what lies between them is short.
+            if self.killed is None and own["event"] == "upload" and own["slot"] >= 5 and own["slot"] % 2 == 1:
+                self.f.kill(VICTIM)
+                self.killed = own["slot"]
+                print(f"  -- {VICTIM} killed while it uploads in slot {self.killed}; its cell "
+                      f"{self.f.cells[VICTIM]} is {', '.join(self.friends)}", flush=True)
+
+    def see(self, event):
+        if self.killed is None:
+            self.strike()
+        if event is None or event["event"] != "result" or "error" in event or self.killed is None:
+            return
+        there = set(self.friends) & set(event["members"])
+        must(there in (set(), set(self.friends)), f"a part of a cell was summed: {event}")
+        if not there:
+            self.without.append(event["slot"])
+            if len(self.without) == 1:
+                self.f.launch(VICTIM)
+                print(f"  -- {VICTIM} started again with the state that it had on disk", flush=True)
+        elif self.without and self.back is None:
+            self.back = event["slot"]
+            print(f"  -- cell {self.f.cells[VICTIM]} is back", flush=True)
+        elif not self.without:
+            print("  -- its upload was whole before it died, and counts", flush=True)
+
+
+class LostKey:
+    """The key holder dies while a slot has its key, which was in its memory only."""
+
+    def __init__(self, f):
+        self.f = f
+        self.killed = self.again = None
+
+    def see(self, event, due):
+        if event is None:
+            return
+        if self.killed is None and due and event["event"] == "model":
+            self.f.kill("holder")
+            self.killed, self.question = event["slot"], event["question"]
+            print(f"  -- the key holder killed while it has the key of slot {self.killed}", flush=True)
+            self.f.launch("holder")
+        elif self.killed and event["event"] == "result":
+            if event["slot"] == self.killed:
+                must(event.get("error") == "E_SLOT_SPENT", f"slot {self.killed} was opened without its key: {event}")
+                print("  -- the key is gone and the slot with it; the question is asked again in another", flush=True)
+            elif self.again is None and event["question"] == self.question and "error" not in event:
+                self.again = event["slot"]
+
+
+def killed_run(programs, seal):
+    print(f"== Once more, and {VICTIM} is killed (kill -9) in the middle of an upload"
+          + (", then the key holder" if seal else "") + " ==")
+    with Demo(programs, digits, SITES, CELL, layers=6, width=640, edit=small_chunks, seal=seal) as f:
         f.launch_all()
-        server, victim = Tail(f, "server"), Tail(f, VICTIM)
-        friends = f.cell_of(VICTIM)
-        killed = back = None
-        without = []
-        for event in follow(f, server):
-            if killed is None:
-                for own in victim.new():
-                    # Odd slots ask for hidden features, a megabyte; what lies between them is short.
-                    if own["event"] == "upload" and own["slot"] >= 5 and own["slot"] % 2 == 1:
-                        f.kill(VICTIM)
-                        killed = own["slot"]
-                        print(f"  -- {VICTIM} killed while it uploads in slot {killed}; its cell "
-                              f"{f.cells[VICTIM]} is {', '.join(friends)}", flush=True)
-                        break
-            if event is None or event["event"] != "result" or "error" in event or killed is None:
-                continue
-            there = set(friends) & set(event["members"])
-            must(there in (set(), set(friends)), f"a part of a cell was summed: {event}")
-            if not there:
-                without.append(event["slot"])
-                if len(without) == 1:
-                    f.launch(VICTIM)
-                    print(f"  -- {VICTIM} started again with the state that it had on disk", flush=True)
-            elif without and back is None:
-                back = event["slot"]
-                print(f"  -- cell {f.cells[VICTIM]} is back", flush=True)
-            elif not without:
-                print("  -- its upload was whole before it died, and counts", flush=True)
+        crash, lost = Crash(f), LostKey(f) if seal else None
+        for event in follow(f, Tail(f, "server")):
+            crash.see(event)
+            if seal:
+                lost.see(event, crash.back is not None)
         report = finish_run(f)
-        must(killed and without, f"{VICTIM} was not killed in an upload")
-        must(back, f"{VICTIM} did not come back")
+        must(crash.killed and crash.without, f"{VICTIM} was not killed in an upload")
+        must(crash.back, f"{VICTIM} did not come back")
+        must(not seal or lost.again, "the key holder was not killed, or its question not asked again")
         pooled = f.pooled_accuracy()
         print(f"\n  held-out rows right: {report['held_accuracy'][-1]:.2f} %; all rows in one place: {pooled:.2f} %")
         same = sha256(f.dir / "model.safetensors") == sha256(f.dir / "pooled.safetensors")
         must(not same, "the model is the pooled one although a cell was left out")
-        print(f"  The model is not the pooled one this time: {'sum' if len(without) == 1 else 'sums'} "
-              f"{', '.join(map(str, without))} had to do without the rows of cell {f.cells[VICTIM]}.\n")
+        print(f"  The model is not the pooled one this time: {'sum' if len(crash.without) == 1 else 'sums'} "
+              f"{', '.join(map(str, crash.without))} had to do without the rows of cell {f.cells[VICTIM]}.\n")
         logs, sums, sizes = audit(f)
         print("== What the server saw ==")
         print(f"  {sums} sums from {report['slots']} slots:",
               ", ".join(f"{n} over {size} sites" for size, n in sorted(sizes.items(), reverse=True)) + ".")
         print(f"  The smallest cohort has {min(sizes)} sites in whole cells of {CELL}; no site's own numbers.")
+        if seal:
+            print("  Uploads were encrypted on top of the masks: not one of these sums without the key holder, who\n"
+                  "  opened each of them once, blinded, and has read none.")
         print(f"  deepafl audit verify: {logs} logs of all parties, signed and chained; no findings.")
 
 
@@ -215,11 +260,13 @@ def main():
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGHUP, stop)
     os.chdir(root)
-    programs = sys.argv[1:3]
+    programs, more = sys.argv[1:3], sys.argv[3:]
+    must(more in ([], ["--seal"]), "usage: scripts/demo [--seal]")
+    must(not more or has_seal(programs[0], digits), "this build has no SEAL: scripts/setup-seal, then build again")
     start = time.monotonic()
     try:
-        quiet_run(programs)
-        killed_run(programs)
+        quiet_run(programs, bool(more))
+        killed_run(programs, bool(more))
     except KeyboardInterrupt:
         raise SystemExit(130) from None
     print(f"\n{time.monotonic() - start:.0f} s. The same with your rows: docs/quickstart.md")
