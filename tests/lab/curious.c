@@ -162,6 +162,8 @@ lab *curious_lab(curious *c, uint16_t cell_size, uint64_t seed)
     s.config.contract = c->p.contract;
     s.config.slots = dafl_deep_questions(&c->p) + 4;
     s.method = &method;
+    s.intercept = c->intercept;
+    s.ctx = c;
     return lab_new(&s);
 }
 

@@ -47,6 +47,8 @@ struct curious {
      * changes its own. NULL: all are honest. */
     void (*spoil)(curious *c, uint16_t client, const dafl_question *q,
                   int64_t *x, size_t len);
+    /* As in lab_scenario, with this struct as ctx. NULL: nothing is touched. */
+    lab_intercept *intercept;
     /* What clients, and the server, refuse by default: rows that stand out,
      * too few of them. Else they put up with all of it. */
     bool careful, careful_server;

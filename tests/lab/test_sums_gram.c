@@ -11,7 +11,9 @@
  * by E, |E| <= 2^-(s+1), so the rows of everybody else leave Phi'E behind,
  * about 2^-s sqrt(their rows) against the rows of the missing. With equal lots
  * that is 2e-5 on the default grid and 1e-8 on 2^-23, the finest that q = 2 and
- * so many rows allow; below 1e-9 it takes a client that has nearly all rows. */
+ * so many rows allow; below 1e-9 it takes a client that has nearly all rows.
+ *
+ * `test_sums_gram demo` shows it to a person (scripts/leak-demo). */
 #include "tests/lab/curious.h"
 #include "tests/lab/figures.h"
 #include "tests/sites.h"
@@ -220,15 +222,147 @@ static void with_cells_only_the_cell_is(void **state)
     curious_drop(&c);
 }
 
+/* ---- a server that leaves one client out itself ---- */
+
+static bool struck[32]; /* [slot]: somebody was told so */
+
+static bool strike(lab *l, lab_letter *m, void *ctx)
+{
+    dafl_writer w = {0};
+    dafl_members a;
+
+    (void)ctx;
+    if (m->envelope.type != DAFL_MSG_CAST ||
+        lab_slot_question(l, m->envelope.slot) != 3)
+        return true;
+    assert_ok(dafl_get_cast(&a, m->envelope.body));
+    if (!dafl_members_has(&a, MISSING))
+        return true;
+    assert_true(m->envelope.slot < COUNT(struck));
+    struck[m->envelope.slot] = true;
+    dafl_members_remove(&a, MISSING);
+    dafl_put_cast(&w, &a);
+    lab_letter_reseal(l, m, dafl_writer_bytes(&w));
+    dafl_writer_drop(&w);
+    return true;
+}
+
+/* How many clients refuse that by its name. Nobody uploads anything in such a
+ * slot; if there is a sum in the end it is one of whole cells. */
+static size_t refuse(curious *c)
+{
+    const lab_seen *sent;
+    size_t n = 0, at = 0;
+    lab *l;
+
+    memset(struck, 0, sizeof struck);
+    c->intercept = strike;
+    l = curious_lab(c, CELL, random_u64());
+    (void)lab_run(l);
+    lab_check_invariants(l);
+    for (uint16_t u = 0; u < K; u++)
+        n += lab_count(l, u, DAFL_EVENT_ERROR, DAFL_E_CELL_SPLIT) > 0;
+    while ((sent = lab_find(l, &at, LAB_SENT, LAB_ANYBODY, LAB_ANYBODY,
+                            DAFL_MSG_UPLOAD, UINT32_MAX)) != NULL)
+        assert_true(sent->slot >= COUNT(struck) || !struck[sent->slot]);
+    for (size_t i = 0; i < c->n_sums; i++)
+        assert_true(dafl_roster_whole_cells(lab_roster(l), &c->sums[i].cohort));
+    lab_free(&l);
+    c->intercept = NULL;
+    return n;
+}
+
+static void with_cells_nobody_can_be_left_out(void **state)
+{
+    curious c = server(12, ROWS / K, MISSING, MISSING);
+
+    (void)state;
+    assert_int_equal(refuse(&c), K);
+    curious_drop(&c);
+}
+
+/* ---- for a person ---- */
+
+static void show_numbers(const double *got, const double *want)
+{
+    printf("    %-28s", "what the server computes");
+    for (size_t i = 0; i < 4; i++)
+        printf(" %14.6f", got[i]);
+    printf(" ..\n    %-28s", "what the site has");
+    for (size_t i = 0; i < 4; i++)
+        printf(" %14.6f", want[i]);
+    printf(" ..\n");
+}
+
+static void show(void **state)
+{
+    curious c = server(23, 200, MISSING, MISSING);
+    dafl_members missing = one(MISSING), cell = dafl_members_none(K);
+    double *got, *want, off, cell_off, member_off;
+    size_t refused;
+
+    (void)state;
+    printf("Six sites, %d rows (site %d has %zu, on a grid of 2^-23), matrices "
+           "of %d x %d; masked sums, an honest model.\n"
+           "Site %d misses one sum, of the second Gram matrix.\n",
+           ROWS, MISSING, c.first[MISSING + 1] - c.first[MISSING], D, D,
+           MISSING);
+
+    printf("\nAny cohort (g = 1). The server subtracts the two sums and looks "
+           "where the layer changed nothing:\n");
+    train(&c, 1);
+    got = difference(&c);
+    want = curious_truth(&c, 1, 0, &missing);
+    project(want, &c.model->heads[0]);
+    off = off_by(got, want, D * D);
+    show_numbers(got, want);
+    printf("    relative error of the site's matrix: %.1e  -> the site is "
+           "exposed\n",
+           off);
+    free(want);
+    free(got);
+    curious_drop(&c);
+
+    printf("\nCells of %d. The site's whole cell is left out of that sum:\n",
+           CELL);
+    c = server(23, 200, CELL, 2 * CELL - 1);
+    train(&c, CELL);
+    got = difference(&c);
+    for (size_t u = CELL; u < 2 * CELL; u++)
+        dafl_members_add(&cell, u);
+    cell_off = compared_with(&c, got, &cell);
+    member_off = compared_with(&c, got, &missing);
+    printf("    relative error of the cell's matrix: %.1e, of the site's: "
+           "%.1e  -> the cell shows, the site does not\n",
+           cell_off, member_off);
+    free(got);
+    curious_drop(&c);
+
+    printf("\nCells of %d. The server asks for a sum without site %d alone:\n",
+           CELL, MISSING);
+    refused = refuse(&c);
+    printf("    %zu of %d sites refuse: %s; nothing is uploaded  -> no such "
+           "sum\n",
+           refused, K, dafl_fault_name(DAFL_E_CELL_SPLIT));
+    curious_drop(&c);
+    assert_true(off < 1e-9);
+    assert_true(cell_off < 1e-9 && member_off > 0.1);
+    assert_int_equal(refused, K);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, open_data, close_data)
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         CASE(without_cells_a_client_is_exposed),
         CASE(with_cells_only_the_cell_is),
+        CASE(with_cells_nobody_can_be_left_out),
     };
+    const struct CMUnitTest demo[] = {CASE(show)};
 
     check_seed();
+    if (argc > 1 && strcmp(argv[1], "demo") == 0)
+        return cmocka_run_group_tests(demo, NULL, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
