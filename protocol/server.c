@@ -357,7 +357,7 @@ static dafl_fault on_hello(dafl_server *s, const dafl_envelope *m)
         if (!dafl_members_has(&s->acked, m->sender))
             dafl_server_send_setup(s, m->sender);
         else
-            dafl_server_catch_up(s, m->sender);
+            dafl_server_catch_up(s, m->sender, hello.last_slot == s->slot);
         break;
     case DAFL_SERVER_DONE:
     case DAFL_SERVER_FAILED:

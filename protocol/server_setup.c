@@ -436,7 +436,7 @@ dafl_fault dafl_server_on_ack(dafl_server *s, const dafl_envelope *m)
         dafl_server_drop_shares(s);
     /* In a slot already: this one can still help in it. */
     if (s->state > DAFL_SERVER_ACKING)
-        dafl_server_catch_up(s, m->sender);
+        dafl_server_catch_up(s, m->sender, false);
     return DAFL_FAULT_NONE;
 }
 

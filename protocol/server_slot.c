@@ -354,7 +354,7 @@ dafl_fault dafl_server_on_reveal(dafl_server *s, const dafl_envelope *m)
     return DAFL_FAULT_NONE;
 }
 
-void dafl_server_catch_up(dafl_server *s, uint16_t client)
+void dafl_server_catch_up(dafl_server *s, uint16_t client, bool in_slot)
 {
     dafl_members one = dafl_members_none(s->node.roster->n_clients);
     bool slot =
@@ -363,11 +363,14 @@ void dafl_server_catch_up(dafl_server *s, uint16_t client)
     dafl_members_add(&one, client);
     if (!slot)
         return;
-    dafl_server_send_model(s, &one);
+    in_slot = in_slot && dafl_members_has(&s->done, client);
+    if (!in_slot)
+        dafl_server_send_model(s, &one);
     if (s->state == DAFL_SERVER_CASTING)
         return;
-    /* One that is still to upload gets its CAST in its turn. */
-    if (!dafl_members_has(&s->waiting, client))
+    /* One that is still to upload gets its CAST in its turn; one that has would
+     * send it all again. */
+    if (!in_slot && !dafl_members_has(&s->waiting, client))
         send_cast(s, &one);
     if (s->state >= DAFL_SERVER_SURVEY)
         send_surv(s, &one);

@@ -129,7 +129,8 @@ void dafl_server_send_setup(dafl_server *s, uint16_t to);
 void dafl_server_drop_shares(dafl_server *s);
 
 /* Slots: ask what is to be asked next; look whether a phase can end; bring one
- * client up to date after its HELLO. */
+ * client up to date, which has not restarted since it was asked in this slot if
+ * it is `in_slot`. */
 void dafl_server_ask(dafl_server *s);
 /* Open a slot for the question that was chosen, or wait until enough are there;
  * `late`: they were waited for long enough. */
@@ -159,7 +160,7 @@ void dafl_server_drop_opening(dafl_server *s);
  * the attempt is over. */
 bool dafl_server_cohort_stands(dafl_server *s, const dafl_members *cohort);
 void dafl_server_slot_progress(dafl_server *s, bool late);
-void dafl_server_catch_up(dafl_server *s, uint16_t client);
+void dafl_server_catch_up(dafl_server *s, uint16_t client, bool in_slot);
 void dafl_server_drop_slot(dafl_server *s);
 /* The run is over. */
 void dafl_server_over(dafl_server *s, dafl_fault fault);
