@@ -15,29 +15,34 @@
  * Cryptography is perfect: a signature is there when its owner gave it, and a
  * secret when TS holders other than its dealer have given a share of it. Keys
  * of other slots are others, so one slot is all there is to look at. Policy,
- * setup and numbers are no part of this; lab/test_walk.c has them, by chance
- * instead of exhaustively.
+ * keys and numbers are no part of this; lab/test_walk.c has them, by chance
+ * instead of exhaustively. Of the setup there is one thing: a server that shows
+ * two lists of members, each client one of them as it likes (A_LIST, B_LIST).
+ * Clients with another list have another h_setup, so they do not agree on
+ * statements; but they hold shares of each other. (Then all on a list are
+ * cast: what comes of other cohorts is seen with one list.)
  *
- *   N, C     clients, of whom C collude; T = floor((N - 1 + C) / 2) + 1
- *   M        smallest cohort
+ *   N, C     clients, of whom C collude; T = floor((n - 1 + C) / 2) + 1, n the
+ *            length of the client's list
  *   CELL     members of the first cell, the others are the second; 0: no cells
+ *   A_LIST, B_LIST, A_N, B_N  two lists and their lengths; none: all clients
  *   MUTANT   leaves one rule out, see below
  *   BARE     asserts only what shares alone must give: never both secrets
  *   REACH    asserts that no sum opens although client 0 is gone: false
+ *   REACH2   asserts that clients with only one of two lists reveal: false
  *
  * What is asserted, of honest clients, after every step:
- *   ONE      all shares that were ever given are for one statement
+ *   ONE      all shares that clients with one list ever gave are for one
+ *            statement
  *   BOTH     never both secrets of a client
  *   OPEN     whose self mask can be taken off is a survivor of that statement,
- *            has uploaded, and in the cohort that the statement names */
+ *            has uploaded, and in the cohort that the statement names
+ *   PAIR     of such survivors the pair key is not there, whoever gave shares */
 #ifndef N
 #define N 6
 #endif
 #ifndef C
 #define C 1
-#endif
-#ifndef M
-#define M 3
 #endif
 #ifndef CELL
 #define CELL 3
@@ -52,20 +57,28 @@
 #define APART 5  /* does not ask whether survivors signed END for this A */
 #define GHOST 6  /* .. nor whether they, or it, uploaded at all */
 #define FEWER 7  /* reveals before CONF, and t - 1 shares make a secret */
+#define LESS 8   /* t - 1 shares make a secret */
 #ifndef MUTANT
 #define MUTANT NOTHING
 #endif
 
-#define T ((N - 1 + C) / 2 + 1)
-#if MUTANT == FEWER
-#define TS (T - 1)
+#ifdef A_LIST
+#define LIST(u) list[u]
+#define LENGTH(u) (list[u] == A_LIST -> A_N : B_N)
 #else
-#define TS T
+#define LIST(u) ALL
+#define LENGTH(u) N
+#endif
+#define T(u) ((LENGTH(u) - 1 + C) / 2 + 1)
+#if MUTANT == FEWER || MUTANT == LESS
+#define TS(u) (T(u) - 1)
+#else
+#define TS(u) T(u)
 #endif
 #if MUTANT == SHORT
-#define QUORUM (T - 1)
+#define QUORUM(u) (T(u) - 1)
 #else
-#define QUORUM T
+#define QUORUM(u) T(u)
 #endif
 #if MUTANT == SECOND
 #define STATEMENTS 2
@@ -82,44 +95,38 @@
 /* Client u: the cohort it was cast in (0: not yet), whether it is done with its
  * answer (kept back: no), whether the server has its upload. */
 byte cast[HONEST];
+#ifdef A_LIST
+byte list[HONEST];
+#endif
 bool sent[HONEST], here[HONEST];
 /* Its statements: A, U3 and the colluders' digests; and whether it has revealed
  * on it. */
 byte st_a[HONEST * STATEMENTS], st_u3[HONEST * STATEMENTS];
 bool st_dig[HONEST * STATEMENTS], st_out[HONEST * STATEMENTS];
 
-/* Any set of whole cells, or of clients; 0 when it has fewer than M members.
- * The colluders' bits come with the rest. */
+/* Any set of whole cells, or without cells any that lacks one client at most. */
 inline any_cohort(set)
 {
-    set = 0;
-    n = 0;
 #if CELL
     if
-    :: set = FIRST_CELL; n = CELL
-    :: set = ALL & ~FIRST_CELL; n = N - CELL
-    :: set = ALL; n = N
-    fi;
+    :: set = FIRST_CELL
+    :: set = ALL & ~FIRST_CELL
+    :: set = ALL
+    fi
 #else
-    for (i : 0 .. N - 1) {
-        if
-        :: set = set | (1 << i); n++
-        :: skip
-        fi
-    }
+    do
+    :: i < N -> i++
+    :: break
+    od;
+    set = LIST(me) & ~(1 << i);
+    i = 0
 #endif
-    if
-    :: n < M -> set = 0
-    :: else
-    fi;
-    i = 0;
-    n = 0
 }
 
 /* Whether this client signs for the survivors u3 of its cohort: `ok`. */
 inline rule_surv(u3)
 {
-    ok = u3 != 0 && WITHIN(u3, cast[me]);
+    ok = WITHIN(u3, cast[me]);
 #if MUTANT != GHOST
     if
     :: HAS(u3, me) && !sent[me] -> ok = false
@@ -130,7 +137,8 @@ inline rule_surv(u3)
 #if MUTANT == APART
         :: i != me && HAS(u3, i) && !here[i] -> ok = false
 #else
-        :: i != me && HAS(u3, i) && !(here[i] && cast[i] == cast[me]) ->
+        :: i != me && HAS(u3, i) &&
+           !(here[i] && cast[i] == cast[me] && LIST(i) == LIST(me)) ->
             ok = false
 #endif
         :: else
@@ -147,37 +155,39 @@ inline count_signers(k)
     for (i : 0 .. HONEST * STATEMENTS - 1) {
         if
         :: i / STATEMENTS != me && st_a[i] != 0 && st_a[i] == st_a[k] &&
-           st_u3[i] == st_u3[k] && st_dig[i] == st_dig[k] -> n++
+           st_u3[i] == st_u3[k] && st_dig[i] == st_dig[k] &&
+           LIST(i / STATEMENTS) == LIST(me) -> n++
         :: else
         fi
     }
     i = 0
 }
 
+#define SAME_LIST(k, u) (LIST((k) / STATEMENTS) == LIST(u))
+
 inline check()
 {
-    byte one = 255; /* a statement on which somebody has revealed */
-    byte u, k, b, sk;
-    bool opens;
+    byte one, u, k, b, sk;
+    bool opens, both = false;
 
-    for (k : 0 .. HONEST * STATEMENTS - 1) {
-        if
-        :: st_out[k] && one == 255 -> one = k
-        :: st_out[k] && one != 255 ->
-#ifndef BARE
-            assert(st_a[k] == st_a[one] && st_u3[k] == st_u3[one] &&
-                   st_dig[k] == st_dig[one]) /* ONE */
-#endif
-        :: else
-        fi
-    }
-    opens = one != 255;
     for (u : 0 .. HONEST - 1) {
+        one = 255; /* a statement on which somebody with u's list revealed */
         b = C;
         sk = C;
         for (k : 0 .. HONEST * STATEMENTS - 1) {
             if
-            :: st_out[k] && k / STATEMENTS != u && HAS(st_a[k], u) ->
+            :: st_out[k] && SAME_LIST(k, u) && one == 255 -> one = k
+            :: st_out[k] && SAME_LIST(k, u) && one != 255 ->
+#ifndef BARE
+                assert(st_a[k] == st_a[one] && st_u3[k] == st_u3[one] &&
+                       st_dig[k] == st_dig[one]) /* ONE */
+#endif
+            :: st_out[k] && !SAME_LIST(k, u) -> both = true
+            :: else
+            fi;
+            if
+            :: st_out[k] && k / STATEMENTS != u && HAS(st_a[k], u) &&
+               HAS(LIST(u), k / STATEMENTS) ->
 #if MUTANT == TWOFOLD
                 b++;
                 sk++
@@ -190,31 +200,44 @@ inline check()
             :: else
             fi
         }
-        assert(!(b >= TS && sk >= TS)); /* BOTH */
 #ifndef BARE
         if
-        :: b >= TS ->
+        :: one != 255 && HAS(st_u3[one], u) ->
+            assert(!(sk >= TS(u) && here[u])) /* PAIR */
+        :: else
+        fi;
+#endif
+        assert(!(b >= TS(u) && sk >= TS(u))); /* BOTH */
+#ifndef BARE
+        if
+        :: b >= TS(u) ->
             assert(one != 255);
             assert(HAS(st_u3[one], u) && here[u] && cast[u] == st_a[one]) /* OPEN */
         :: else
         fi;
 #endif
-        if
-        :: one != 255 && HAS(st_u3[one], u) && b < TS -> opens = false
-        :: one != 255 && HAS(st_a[one], u) && !HAS(st_u3[one], u) && sk < TS ->
-            opens = false
-        :: else
-        fi
-    }
 #ifdef REACH
-    assert(!(opens && HAS(st_a[one], 0) && !HAS(st_u3[one], 0)));
+        opens = (u == 0 -> one != 255 : opens);
+        if
+        :: one != 255 && HAS(st_u3[one], u) && b < TS(u) -> opens = false
+        :: one != 255 && HAS(st_a[one], u) && !HAS(st_u3[one], u) &&
+           sk < TS(u) -> opens = false
+        :: else
+        fi;
+        assert(!(u == HONEST - 1 && opens && HAS(st_a[one], 0) &&
+                 !HAS(st_u3[one], 0)));
 #endif
-    one = 0;
+#ifdef REACH2
+        assert(!(both && one != 255));
+#endif
+        one = 0;
+        b = 0;
+        sk = 0
+    }
     u = 0;
     k = 0;
-    b = 0;
-    sk = 0;
-    opens = false
+    opens = false;
+    both = false
 }
 
 active [HONEST] proctype client()
@@ -224,9 +247,22 @@ active [HONEST] proctype client()
     bool ok;
 
     do
+#ifdef A_LIST
+    :: atomic { /* PEERS */
+        list[me] == 0 ->
+        if
+        :: HAS(A_LIST, me) -> list[me] = A_LIST
+        :: HAS(B_LIST, me) -> list[me] = B_LIST
+        fi
+    }
+#endif
     :: atomic { /* CAST */
-        cast[me] == 0 ->
+        cast[me] == 0 && LIST(me) != 0 ->
+#ifdef A_LIST
+        set = LIST(me);
+#else
         any_cohort(set);
+#endif
         cast[me] = set;
         if
         :: !HAS(set, me)
@@ -290,7 +326,7 @@ active [HONEST] proctype client()
         :: !st_out[set] ->
             d_step { count_signers(set) };
             if
-            :: n >= QUORUM ->
+            :: n >= QUORUM(me) ->
                 st_out[set] = true;
                 d_step { check() }
             :: else
