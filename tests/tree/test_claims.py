@@ -83,6 +83,7 @@ case("the only test of a property", lambda at: "attacks_S15", "there is no test 
 case("a range with a hole", add("S1-S17\n"), "more.md: no property S17")
 case("a range in words", add("C1 to C10\n"), "more.md: no property C10")
 case("a file that is not there", add("`lab/test_nothing.c`, `scripts/leek-demo`\n"), "lab/test_nothing.c", "leek-demo")
+case("a program that is not built", add("`build/tests/lab/test_nothing`\n"), "nothing makes build/tests/lab/")
 case("a test file that is not run", add_test, "more.md: no test runs lab/test_new.c")
 case("an error that there is not", add("E_CELL_SPLIT, E_CELL_SPILT\n"), "there is no error E_CELL_SPILT")
 case("a link that leads nowhere", add("[x](../docs/nothing.md)\n"), "docs/nothing.md")
