@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Client and server machines under any sequence of messages, faults and
- * restarts. The input is a little program: its first byte chooses a federation
- * (and, from 128 on, that it begins with its setup and not after it); then come
- * operations, each a byte (modulo their number) and its arguments. What must
- * hold throughout is in machines_claims.c and machines_method.c. */
+/* Client, server and key-holder machines under any sequence of messages, faults
+ * and restarts. The input is a little program: its first byte chooses a
+ * federation (and, from 128 on, that it begins with its setup and not after
+ * it); then come operations, each a byte (modulo their number) and its
+ * arguments. What must hold throughout is in machines_claims.c and
+ * machines_method.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,7 +82,7 @@ static uint16_t next_client(const fm_world *w, dafl_reader *r)
 
 static fm_party *next_party(fm_world *w, dafl_reader *r)
 {
-    return &w->parties[next(r) % (w->rules->k + 1u)];
+    return &w->parties[next(r) % fm_parties(w)];
 }
 
 /* A byte from 128 on counts down. */
@@ -109,8 +110,8 @@ typedef struct {
 static place next_link(const fm_world *w, dafl_reader *r)
 {
     uint8_t v = next(r);
-    place p = {v / w->rules->k % 2 == 0 ? FM_UP : FM_DOWN,
-               (uint16_t)(v % w->rules->k)};
+    uint16_t n = fm_peers(w);
+    place p = {v / n % 2 == 0 ? FM_UP : FM_DOWN, (uint16_t)(v % n)};
 
     return p;
 }
@@ -365,7 +366,7 @@ static void op_feed(fm_world *w, dafl_reader *r)
     p->fed = w->fed = w->tainted = true;
     meddle(&p->disk, r);
     fm_boot(w, p);
-    if (p->client == NULL && p->server == NULL) {
+    if (p->client == NULL && p->server == NULL && p->holder == NULL) {
         fm_disk_drop(&p->disk);
         p->disk = before;
         p->fed = fed;

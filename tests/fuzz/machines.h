@@ -6,11 +6,13 @@
 
 #include "protocol/client.h"
 #include "protocol/envelope.h"
+#include "protocol/holder.h"
 #include "protocol/server.h"
 
 #define FM_K_MAX 6
 #define FM_QUESTIONS 3
-#define FM_SCENARIOS 5
+#define FM_PEERS_MAX (FM_K_MAX + 1) /* clients and a key holder */
+#define FM_SCENARIOS 6
 #define FM_MAILS 48 /* on a link; more push the oldest out */
 #define FM_PAST 64  /* messages that can be replayed */
 
@@ -25,8 +27,9 @@ typedef struct {
     dafl_config config;
     dafl_floor floor;
     dafl_roster roster;
-    dafl_secret_identity ids[FM_K_MAX + 1]; /* the server's last */
-    dafl_run_id run;                        /* the first */
+    bool sealed; /* the last peer is the key holder */
+    dafl_secret_identity ids[FM_PEERS_MAX + 1]; /* clients, server, holder */
+    dafl_run_id run;                            /* the first */
 } fm_rules;
 
 const fm_rules *fm_rules_of(unsigned scenario);
@@ -79,8 +82,9 @@ typedef struct {
 
 typedef struct {
     uint16_t index;
-    dafl_client *client; /* or */
-    dafl_server *server; /* of these one, while it is up */
+    dafl_client *client; /* of these .. */
+    dafl_server *server;
+    dafl_holder *holder; /* .. one, while it is up */
     fm_site site;
     fm_centre centre;
     fm_disk disk;
@@ -102,8 +106,8 @@ typedef struct {
 typedef struct fm_world {
     const fm_rules *rules;
     dafl_run_id run;
-    fm_party parties[FM_K_MAX + 1];
-    fm_link links[2][FM_K_MAX];
+    fm_party parties[FM_PEERS_MAX + 1];
+    fm_link links[2][FM_PEERS_MAX]; /* [peer]: a client, or k: the holder */
     fm_mail past[FM_PAST];
     size_t n_past;
     fm_heard heard[FM_K_MAX];
@@ -122,6 +126,11 @@ typedef struct fm_world {
 void *fm_alloc(size_t n, size_t size);
 uint8_t *fm_copy(const void *bytes, size_t len);
 fm_party *fm_server(fm_world *w);
+/* How many parties there are, and how many of them are not the server. */
+uint16_t fm_parties(const fm_world *w);
+uint16_t fm_peers(const fm_world *w);
+/* The party at the other end of a link. */
+uint16_t fm_peer(const fm_world *w, uint16_t link);
 
 /* Before the first fm_open of a scenario, which then draws the same random
  * numbers each time. */

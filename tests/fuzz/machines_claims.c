@@ -197,6 +197,20 @@ static void client_sent(fm_world *w, fm_party *p, const dafl_envelope *m)
     }
 }
 
+static void holder_sent(fm_world *w, fm_party *p, const dafl_envelope *m)
+{
+    fm_speech *s = speech_of(w, p->index, m);
+
+    if (m->type == DAFL_MSG_KEY || m->type == DAFL_MSG_OPENED)
+        once(s, m, "one KEY and one OPENED in a slot");
+    if (m->type == DAFL_MSG_KEY && !journaled(p, DAFL_RECORD_KEY, m->slot))
+        fm_broken("the journal stands before KEY", p->index, m->slot);
+    if (m->type == DAFL_MSG_OPENED &&
+        (!journaled(p, DAFL_RECORD_OPEN, m->slot) || p->disk.vault.n != 1 ||
+         p->disk.vault.items[0].slot != m->slot))
+        fm_broken("the answer is kept before OPENED", p->index, m->slot);
+}
+
 static void server_sent(fm_world *w, fm_party *p, const dafl_envelope *m)
 {
     fm_speech *s = speech_of(w, p->index, m);
@@ -223,6 +237,8 @@ void fm_claim_sent(fm_world *w, fm_party *p, const dafl_effect *e)
     p->seq = m.seq;
     if (p->index < w->rules->k)
         client_sent(w, p, &m);
+    else if (p->index > w->rules->k)
+        holder_sent(w, p, &m);
     else
         server_sent(w, p, &m);
 }

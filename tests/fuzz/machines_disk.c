@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "crypto/he.h"
 #include "tests/fuzz/machines.h"
 
 /* ---- memory ---- */
@@ -29,23 +30,25 @@ uint8_t *fm_copy(const void *bytes, size_t len)
 /* ---- the rules ---- */
 
 /* Who plays: with cells and without, chunks and ties, every ring width, masks
- * and (the last) none; six clients so that a wrong share can be corrected. */
+ * and none; six clients so that a wrong share can be corrected; the last with a
+ * key holder, if there is encryption. */
 static const struct {
     uint16_t k, cell, c, m, n_min, tries;
     uint32_t slots, tail;
     unsigned w;
-    bool ties, pick, plain;
+    bool ties, pick, plain, sealed;
 } scenarios[FM_SCENARIOS] = {
-    {4, 1, 0, 2, 3, 0, 5, 2, 32, true, false, false},
-    {4, 2, 0, 2, 2, 1, 4, 1, 40, true, false, false},
-    {3, 3, 1, 3, 3, 1, 3, 3, 48, true, false, false},
-    {6, 1, 0, 2, 4, 0, 3, 2048, 64, false, true, false},
-    {3, 1, 0, 2, 2, 1, 3, 1, 56, false, false, true},
+    {4, 1, 0, 2, 3, 0, 5, 2, 32, true, false, false, false},
+    {4, 2, 0, 2, 2, 1, 4, 1, 40, true, false, false, false},
+    {3, 3, 1, 3, 3, 1, 3, 3, 48, true, false, false, false},
+    {6, 1, 0, 2, 4, 0, 3, 2048, 64, false, true, false, false},
+    {3, 1, 0, 2, 2, 1, 3, 1, 56, false, false, true, false},
+    {3, 1, 0, 2, 2, 0, 4, 2, 56, true, false, false, true},
 };
 
 static void make_rules(fm_rules *r, unsigned scenario)
 {
-    dafl_party parties[FM_K_MAX + 1];
+    dafl_party parties[FM_PEERS_MAX + 1];
     dafl_config *c = &r->config;
 
     memset(parties, 0, sizeof parties);
@@ -54,11 +57,12 @@ static void make_rules(fm_rules *r, unsigned scenario)
     r->tail = scenarios[scenario].tail;
     r->ties = scenarios[scenario].ties;
     r->pick = scenarios[scenario].pick;
+    r->sealed = scenarios[scenario].sealed && dafl_he_built();
     /* Without masks a model takes more than one message. */
     r->segment = scenarios[scenario].plain ? 6000 : 8;
     r->floor = (dafl_floor){.any_cohort = true, .plain = true};
     memset(r->run.b, 0x52, sizeof r->run.b);
-    for (uint16_t i = 0; i <= r->k; i++) {
+    for (uint16_t i = 0; i <= r->k + r->sealed; i++) {
         uint8_t seed[64];
         char name[16];
         (void)snprintf(name, sizeof name, "p%u", (unsigned)i);
@@ -66,14 +70,19 @@ static void make_rules(fm_rules *r, unsigned scenario)
         if (dafl_identity_new_derand(&r->ids[i], name, seed, NULL) != DAFL_OK)
             abort();
         parties[i].id = r->ids[i].public;
-        parties[i].role = i == r->k ? DAFL_ROLE_SERVER : DAFL_ROLE_CLIENT;
+        parties[i].role = i < r->k    ? DAFL_ROLE_CLIENT
+                          : i == r->k ? DAFL_ROLE_SERVER
+                                      : DAFL_ROLE_KEYHOLDER;
         parties[i].cell =
-            (uint16_t)(i == r->k ? DAFL_NO_CELL : i / scenarios[scenario].cell);
+            (uint16_t)(i >= r->k ? DAFL_NO_CELL : i / scenarios[scenario].cell);
     }
-    if (dafl_roster_make(&r->roster, parties, r->k + 1u, NULL) != DAFL_OK)
+    if (dafl_roster_make(&r->roster, parties, r->k + 1u + r->sealed, NULL) !=
+        DAFL_OK)
         abort();
     *c = dafl_config_default();
-    c->mode = scenarios[scenario].plain ? DAFL_MODE_NONE : DAFL_MODE_MASKS;
+    c->mode = scenarios[scenario].plain ? DAFL_MODE_NONE
+              : r->sealed               ? DAFL_MODE_SEAL
+                                        : DAFL_MODE_MASKS;
     c->policy = (dafl_policy){.n_min = scenarios[scenario].n_min,
                               .m = scenarios[scenario].m,
                               .g = scenarios[scenario].cell,
@@ -84,7 +93,7 @@ static void make_rules(fm_rules *r, unsigned scenario)
     c->tries = scenarios[scenario].tries;
     c->retries = 2;
     c->slots = scenarios[scenario].slots;
-    c->chunk = DAFL_CHUNK_MIN;
+    c->chunk = r->sealed ? 1 << 17 : DAFL_CHUNK_MIN; /* a ciphertext */
     c->body_max = c->chunk + 64;
     (void)snprintf(c->method, sizeof c->method, "fuzz");
 }

@@ -14,7 +14,7 @@ fm_mail fm_seal(const fm_world *w, const dafl_envelope *m)
     dafl_writer out = {0};
     fm_mail mail = {0};
 
-    dafl_put_envelope(&out, m, &w->rules->ids[m->sender % (w->rules->k + 1u)]);
+    dafl_put_envelope(&out, m, &w->rules->ids[m->sender % fm_parties(w)]);
     mail.ptr = fm_copy(out.ptr, out.len);
     mail.len = out.len;
     dafl_writer_drop(&out);
@@ -24,12 +24,13 @@ fm_mail fm_seal(const fm_world *w, const dafl_envelope *m)
 void fm_say(fm_world *w, fm_way way, uint16_t client, uint8_t type,
             uint32_t slot, dafl_bytes body)
 {
-    fm_mail mail = fm_seal(
-        w, &(dafl_envelope){.type = type,
-                            .run = w->run,
-                            .slot = slot,
-                            .sender = way == FM_UP ? client : w->rules->k,
-                            .body = body});
+    fm_mail mail =
+        fm_seal(w, &(dafl_envelope){.type = type,
+                                    .run = w->run,
+                                    .slot = slot,
+                                    .sender = way == FM_UP ? fm_peer(w, client)
+                                                           : w->rules->k,
+                                    .body = body});
 
     mail.forged = true;
     fm_post_first(w, way, client, mail);

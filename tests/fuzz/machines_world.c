@@ -10,6 +10,21 @@ fm_party *fm_server(fm_world *w)
     return &w->parties[w->rules->k];
 }
 
+uint16_t fm_peers(const fm_world *w)
+{
+    return (uint16_t)(w->rules->k + w->rules->sealed);
+}
+
+uint16_t fm_parties(const fm_world *w)
+{
+    return (uint16_t)(fm_peers(w) + 1);
+}
+
+uint16_t fm_peer(const fm_world *w, uint16_t link)
+{
+    return link < w->rules->k ? link : (uint16_t)(link + 1);
+}
+
 /* ---- links ---- */
 
 static void mail_drop(fm_mail *mail)
@@ -102,6 +117,14 @@ static void sent(fm_world *w, fm_party *p, const dafl_effect *e)
         fm_post(w, FM_UP, p->index, mail);
         return;
     }
+    if (p->index > w->rules->k || e->to_holder) {
+        if (!w->rules->sealed)
+            fm_broken("there is a key holder", p->index, e->slot);
+        fm_post(w, p->server == NULL ? FM_UP : FM_DOWN, w->rules->k,
+                (fm_mail){.ptr = fm_copy(e->bytes.ptr, e->bytes.len),
+                          .len = e->bytes.len});
+        return;
+    }
     if (e->to.n != w->rules->k)
         fm_broken("the server sends to clients", e->to.n, e->slot);
     for (uint16_t u = 0; u < w->rules->k; u++)
@@ -144,13 +167,14 @@ static void carry_out(fm_world *w, fm_party *p, const dafl_effect *e)
 
 static bool is_up(const fm_party *p)
 {
-    return p->client != NULL || p->server != NULL;
+    return p->client != NULL || p->server != NULL || p->holder != NULL;
 }
 
 void fm_halt(fm_party *p)
 {
     dafl_client_free(&p->client);
     dafl_server_free(&p->server);
+    dafl_holder_free(&p->holder);
     p->crash_in = SIZE_MAX;
 }
 
@@ -168,8 +192,9 @@ static void work(fm_world *w, fm_party *p, dafl_err err)
         p->crash_in = 0;
     }
     while (p->crash_in > 0 &&
-           (p->client != NULL ? dafl_client_next(p->client, &e)
-                              : dafl_server_next(p->server, &e))) {
+           (p->client != NULL   ? dafl_client_next(p->client, &e)
+            : p->holder != NULL ? dafl_holder_next(p->holder, &e)
+                                : dafl_server_next(p->server, &e))) {
         carry_out(w, p, &e);
         if (p->crash_in != SIZE_MAX)
             p->crash_in--;
@@ -199,26 +224,33 @@ static dafl_err make(fm_world *w, fm_party *p)
                              .method = &fm_server_method,
                              .method_self = &p->centre,
                              .run = w->run};
+    dafl_holder_params hp = {.roster = &r->roster,
+                             .config = &r->config,
+                             .self = &r->ids[p->index],
+                             .floor = r->floor};
 
     p->site = (fm_site){.world = w, .client = p->index};
     p->centre = (fm_centre){.world = w};
-    return p->index < r->k ? dafl_client_new(&p->client, &cp, NULL, NULL)
-                           : dafl_server_new(&p->server, &sp, NULL, NULL);
+    return p->index < r->k    ? dafl_client_new(&p->client, &cp, NULL, NULL)
+           : p->index == r->k ? dafl_server_new(&p->server, &sp, NULL, NULL)
+                              : dafl_holder_new(&p->holder, &hp, NULL, NULL);
 }
 
 static dafl_err recall(const fm_party *p)
 {
     for (size_t i = 0; i < p->disk.journal.n; i++) {
         const fm_block *b = &p->disk.journal.items[i];
-        DAFL_TRY(
-            p->client != NULL
-                ? dafl_client_recall(p->client, (dafl_bytes){b->ptr, b->len})
-                : dafl_server_recall(p->server, (dafl_bytes){b->ptr, b->len}));
+        dafl_bytes record = {b->ptr, b->len};
+        DAFL_TRY(p->client != NULL   ? dafl_client_recall(p->client, record)
+                 : p->holder != NULL ? dafl_holder_recall(p->holder, record)
+                                     : dafl_server_recall(p->server, record));
     }
-    for (size_t i = 0; i < p->disk.vault.n && p->client != NULL; i++) {
+    for (size_t i = 0; i < p->disk.vault.n && p->server == NULL; i++) {
         const fm_block *b = &p->disk.vault.items[i];
-        DAFL_TRY(dafl_client_recall_secret(p->client, b->slot,
-                                           (dafl_bytes){b->ptr, b->len}));
+        dafl_bytes kept = {b->ptr, b->len};
+        DAFL_TRY(p->client != NULL
+                     ? dafl_client_recall_secret(p->client, b->slot, kept)
+                     : dafl_holder_recall_answer(p->holder, b->slot, kept));
     }
     return DAFL_OK;
 }
@@ -245,8 +277,9 @@ void fm_boot(fm_world *w, fm_party *p)
         return;
     }
     work(w, p,
-         p->client != NULL ? dafl_client_start(p->client)
-                           : dafl_server_start(p->server, w->now));
+         p->client != NULL   ? dafl_client_start(p->client)
+         : p->holder != NULL ? dafl_holder_start(p->holder)
+                             : dafl_server_start(p->server, w->now));
 }
 
 /* ---- what can happen ---- */
@@ -269,13 +302,14 @@ static void reseal(const fm_world *w, fm_mail *mail, const dafl_envelope *m,
 static void received(fm_world *w, fm_party *p, dafl_bytes bytes)
 {
     work(w, p,
-         p->client != NULL ? dafl_client_receive(p->client, bytes)
-                           : dafl_server_receive(p->server, bytes, w->now));
+         p->client != NULL   ? dafl_client_receive(p->client, bytes)
+         : p->holder != NULL ? dafl_holder_receive(p->holder, bytes)
+                             : dafl_server_receive(p->server, bytes, w->now));
 }
 
 static void hand_over(fm_world *w, fm_way way, uint16_t client, fm_mail mail)
 {
-    fm_party *p = way == FM_UP ? fm_server(w) : &w->parties[client];
+    fm_party *p = way == FM_UP ? fm_server(w) : &w->parties[fm_peer(w, client)];
     fm_link *l = &w->links[way][client];
     dafl_envelope m;
 
@@ -296,10 +330,11 @@ static void hand_over(fm_world *w, fm_way way, uint16_t client, fm_mail mail)
     } else {
         if (m.seq > l->seq)
             l->seq = m.seq;
-        if (way == FM_DOWN && m.type == DAFL_MSG_CONF)
+        if (way == FM_DOWN && m.type == DAFL_MSG_CONF && client < w->rules->k)
             fm_claim_conf(w, client, &m);
         if (way == FM_UP && mail.forged &&
-            (m.type == DAFL_MSG_UPLOAD || m.type == DAFL_MSG_END))
+            (m.type == DAFL_MSG_UPLOAD || m.type == DAFL_MSG_END ||
+             m.type == DAFL_MSG_OPENED))
             w->tainted = true;
     }
     fm_trace("to %u from %u: %s%s, slot %u", p->index, m.sender,
@@ -323,12 +358,12 @@ static uint8_t type_of(const fm_mail *mail)
 
 bool fm_pump(fm_world *w, size_t n, uint8_t hold)
 {
-    unsigned links = 2u * w->rules->k, idle = 0;
+    unsigned links = 2u * fm_peers(w), idle = 0;
     bool any = false;
 
     while (n > 0 && idle < links && w->deliveries > 0) {
-        fm_way way = w->turn % links < w->rules->k ? FM_UP : FM_DOWN;
-        uint16_t client = (uint16_t)(w->turn % w->rules->k);
+        fm_way way = w->turn % links < fm_peers(w) ? FM_UP : FM_DOWN;
+        uint16_t client = (uint16_t)(w->turn % fm_peers(w));
         const fm_link *l = &w->links[way][client];
         w->turn++;
         if (l->n == 0 || type_of(&l->mails[0]) == hold) {
@@ -362,10 +397,12 @@ void fm_lost(fm_world *w, uint16_t client)
 
 void fm_hello(fm_world *w, uint16_t client)
 {
-    fm_party *p = &w->parties[client];
+    fm_party *p = &w->parties[fm_peer(w, client)];
 
     if (is_up(p))
-        work(w, p, dafl_client_hello(p->client));
+        work(w, p,
+             p->client != NULL ? dafl_client_hello(p->client)
+                               : dafl_holder_hello(p->holder));
 }
 
 void fm_another_run(fm_world *w)
@@ -383,16 +420,27 @@ void fm_another_run(fm_world *w)
 /* Attempts at all questions, each with as many phases that time out. */
 #define ROUNDS_MAX 150
 
+static bool holder_is_out(const fm_world *w)
+{
+    const fm_party *p = &w->parties[w->rules->k + 1];
+
+    return w->rules->sealed &&
+           (p->holder == NULL ||
+            dafl_holder_where(p->holder) == DAFL_HOLDER_OUT);
+}
+
 void fm_finish(fm_world *w)
 {
     fm_party *s = fm_server(w);
     uint64_t deadline;
 
     for (unsigned i = 0; i < ROUNDS_MAX && w->deliveries > 0; i++) {
-        for (uint16_t u = 0; u <= w->rules->k; u++)
+        for (uint16_t u = 0; u < fm_parties(w); u++)
             fm_boot(w, &w->parties[u]);
         if (!is_up(s)) /* its disk is not its own */
             return;
+        if (holder_is_out(w))
+            return; /* somebody told it that the run is over */
         while (fm_pump(w, SIZE_MAX, 0))
             ;
         if (!is_up(s) || dafl_server_where(s->server) >= DAFL_SERVER_DONE)
@@ -401,7 +449,7 @@ void fm_finish(fm_world *w)
         if (deadline == UINT64_MAX && !w->fed)
             fm_broken("the server waits for something", 0,
                       dafl_server_slot(s->server));
-        for (uint16_t u = 0; u < w->rules->k; u++)
+        for (uint16_t u = 0; u < fm_peers(w); u++)
             fm_hello(w, u); /* nothing was heard for a while */
         while (fm_pump(w, SIZE_MAX, 0))
             ;
@@ -422,7 +470,7 @@ static void begin(fm_world *w, unsigned scenario)
     w->run = w->rules->run;
     w->now = 1000;
     w->deliveries = 320;
-    for (uint16_t i = 0; i <= w->rules->k; i++) {
+    for (uint16_t i = 0; i < fm_parties(w); i++) {
         w->parties[i].index = i;
         w->parties[i].crash_in = SIZE_MAX;
     }
@@ -431,7 +479,7 @@ static void begin(fm_world *w, unsigned scenario)
 /* The disks when the first slot has been opened, and nobody knows it yet. */
 static const fm_disk *disks_after_setup(unsigned scenario)
 {
-    static fm_disk disks[FM_SCENARIOS][FM_K_MAX + 1];
+    static fm_disk disks[FM_SCENARIOS][FM_PEERS_MAX + 1];
     static bool made[FM_SCENARIOS];
     fm_disk *of = disks[scenario];
     fm_world w;
@@ -440,11 +488,11 @@ static const fm_disk *disks_after_setup(unsigned scenario)
         return of;
     made[scenario] = true;
     begin(&w, scenario);
-    for (uint16_t i = 0; i <= w.rules->k; i++)
+    for (uint16_t i = 0; i < fm_parties(&w); i++)
         fm_boot(&w, &w.parties[i]);
     while (fm_pump(&w, SIZE_MAX, DAFL_MSG_MODEL))
         ;
-    for (uint16_t i = 0; i <= w.rules->k; i++)
+    for (uint16_t i = 0; i < fm_parties(&w); i++)
         fm_disk_copy(&of[i], &w.parties[i].disk);
     fm_close(&w);
     return of;
@@ -460,22 +508,23 @@ void fm_open(fm_world *w, unsigned scenario, bool set_up)
     const fm_disk *disks = disks_after_setup(scenario);
 
     begin(w, scenario);
-    for (uint16_t i = 0; set_up && i <= w->rules->k; i++)
+    for (uint16_t i = 0; set_up && i < fm_parties(w); i++)
         fm_disk_copy(&w->parties[i].disk, &disks[i]);
-    for (uint16_t i = 0; i <= w->rules->k; i++)
+    for (uint16_t i = 0; i < fm_parties(w); i++)
         fm_boot(w, &w->parties[i]);
 }
 
 void fm_close(fm_world *w)
 {
-    for (uint16_t i = 0; i <= w->rules->k; i++) {
+    for (uint16_t i = 0; i < fm_parties(w); i++) {
         fm_halt(&w->parties[i]);
         fm_disk_drop(&w->parties[i].disk);
     }
-    for (uint16_t u = 0; u < w->rules->k; u++) {
+    for (uint16_t u = 0; u < fm_peers(w); u++)
         for (size_t way = 0; way < 2; way++)
             for (size_t i = 0; i < w->links[way][u].n; i++)
                 mail_drop(&w->links[way][u].mails[i]);
+    for (uint16_t u = 0; u < w->rules->k; u++) {
         mail_drop(&w->heard[u].enroll);
         mail_drop(&w->heard[u].shares);
         mail_drop(&w->heard[u].ack);

@@ -270,10 +270,12 @@ class Program:
     """A program for fuzz_machines.c: its operations in their order there, each a method that appends it."""
     OPERATIONS = ("run hold deliver drop twice astray mutate flip say lie lie_to cheat clock timeout lost hello crash boot "
                   "feed lose replay refuse finish another_run").split()
-    CLIENTS = (4, 4, 3, 6, 3)
+    CLIENTS = (4, 4, 3, 6, 3, 3)
+    HOLDER = 5  # the scenario with a key holder: the last link, and the last party
 
     def __init__(self, scenario, setup=False):
         self.k = self.server = self.CLIENTS[scenario]
+        self.peers = self.k + (scenario == self.HOLDER)
         self.code = bytes([scenario + (128 if setup else 0)])
 
     def __getattr__(self, name):
@@ -288,7 +290,7 @@ class Program:
 
     def down(self, client):
         """The link from the server; that to it is the client's own number."""
-        return self.k + client
+        return self.peers + client
 
     def all_down(self, n):
         for u in range(self.k):
@@ -299,7 +301,7 @@ class Program:
 
 def machine_files():
     (_, invite, enroll, peers, shares, setup, ack, model, ready, cast, upload, end, surv, sign, conf, reveal, result,
-     hello) = range(18)
+     hello, ask, key, open_, opened) = range(22)
     lie_cast, lie_surv, lie_conf, lie_peers, lie_setup, lie_invite, lie_result, lie_model = range(8)
     cheat_enroll, cheat_shares, cheat_ack, cheat_upload, cheat_reveal = range(5)
     u32 = struct.Struct("<I").pack
@@ -308,7 +310,7 @@ def machine_files():
     def program(scenario, setup=False):
         return Program(scenario, setup)
 
-    for scenario in range(5):
+    for scenario in range(6):
         yield f"setup_{scenario}", program(scenario, True).finish()
     yield "full_0", program(0).finish()
     yield "full_3", program(3).finish()
@@ -339,6 +341,22 @@ def machine_files():
     yield "server_down", program(2).hold(sign).crash(3, down).run(9).boot(3).finish()
     yield "another_run", program(2).hold(surv).another_run().finish()
     yield "run_after_run", program(2).finish().another_run().crash(0, 0).crash(1, 0).crash(2, 0).hold(end).replay(2, 0).finish()
+    # The key holder: party 4, link 3, and 7 down to it.
+    yield "full_5", program(5).finish()
+    yield "holder_drops", program(5).hold(ask).drop(7).hold(key).drop(3).hold(open_).drop(7).hold(opened).drop(3).finish()
+    for name, held in (("ask", ask), ("key", key), ("surv", surv), ("open", open_), ("opened", opened)):
+        yield f"restart_holder_{name}", program(5).hold(held).crash(4, 0).finish()
+        yield f"restart_server_{name}", program(5).hold(held).crash(3, 0).finish()
+    for at in range(1, 6):
+        yield f"crash_holder_{at}", program(5).hold(open_).crash(4, at).finish()
+    yield "holder_setup", program(5, True).hold(setup).crash(4, 0).hold(ack).crash(4, 0).finish()
+    yield "open_changed", program(5).hold(open_).mutate(7, 0, 40, 1).deliver(7).run(9).finish()
+    yield "chunk_changed", program(5).hold(open_).deliver(7).mutate(7, 0, 90, 1).deliver(7).finish()
+    yield "opened_changed", program(5).hold(opened).mutate(3, 0, 0, 1).deliver(3).finish()
+    yield "key_changed", program(5).hold(key).mutate(3, 0, 99, 1).deliver(3).finish()
+    yield "holder_over", program(5).hold(ask).say(7, result - 1, down, bytes(34)).run(9).finish()
+    yield "holder_disk", program(5).hold(surv).feed(4, 4, 1, 20, b"").finish()
+    yield "upload_lost", program(5).hold(upload).crash(1, 0).finish()
     yield "lose_vault", program(0).hold(surv).lose(0, 1).finish()
     # What the method refuses.
     yield "refuse_answer", program(0).refuse(1, 1).hold(result).refuse(1, 0).refuse(2, 2).finish()
