@@ -80,6 +80,42 @@ static void a_key_holder_with_an_old_disk_stops(void **state)
     lab_free(&l);
 }
 
+/* It says that it knows nothing of the run, again and again. */
+static bool deny_all(lab *l, lab_letter *m, void *ctx)
+{
+    dafl_writer body = {0};
+
+    (void)ctx;
+    if (m->from != lab_holder_index(l) || m->envelope.type != DAFL_MSG_HELLO)
+        return true;
+    dafl_put_hello(&body, &(dafl_hello){.keys = 0});
+    lab_letter_reseal(l, m, dafl_writer_bytes(&body));
+    dafl_writer_drop(&body);
+    return true;
+}
+
+static void a_key_holder_that_forgets_all_ends_the_run(void **state)
+{
+    lab_scenario s = lab_scenario_for(4, 1, random_u64());
+    lab *l;
+
+    (void)state;
+    lab_scenario_encrypt(&s);
+    s.intercept = deny_all;
+    s.hello_after = 25; /* more than once in a slot */
+    l = lab_new(&s);
+    assert_int_equal(lab_run(l), LAB_FAILED);
+    lab_check_invariants(l);
+    assert_int_equal(dafl_server_fault(lab_server(l)), DAFL_E_STATE_LOST);
+    for (uint16_t u = 0; u < 4; u++) {
+        assert_int_equal(dafl_client_where(lab_client(l, u)), DAFL_CLIENT_OUT);
+        assert_int_equal(dafl_client_fault(lab_client(l, u)),
+                         DAFL_E_STATE_LOST);
+    }
+    assert_int_equal(dafl_holder_where(lab_holder(l)), DAFL_HOLDER_OUT);
+    lab_free(&l);
+}
+
 /* ---- R6 no_silent_downgrade ---- */
 
 /* Every upload there was is ciphertexts, and has no number in the clear. */
@@ -207,6 +243,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_answer_of_another_run_is_none),
         cmocka_unit_test(a_key_holder_with_an_old_disk_stops),
+        cmocka_unit_test(a_key_holder_that_forgets_all_ends_the_run),
         cmocka_unit_test(without_a_key_holder_the_server_waits),
         cmocka_unit_test(without_a_key_nothing_is_uploaded),
         cmocka_unit_test(parties_with_another_mode_stop),
