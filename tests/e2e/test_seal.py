@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Encryption on top of masks between real processes: the model is that of masks, of plaintext and of the pooled rows;
-the key holder may be killed at any moment, be away, come back, and is nobody else."""
+the key holder may be killed at any moment, be away, come back, and is nobody else.
+
+  test_seal.py DEEPAFL DEEPAFL-AGENT DIGITS run|kills|away|threads
+"""
 import random
 import shutil
 import signal
@@ -44,12 +47,13 @@ def ends_well(f, label, log_lost=False):
 
 # ---- one model ----
 
-def one_model(k):
+def one_model(k, modes=("seal", "masks", "none"), threads=1):
     """H2: the same rows with encryption, with masks, with nothing, pooled and simulated."""
-    with Federation(programs, digits, k, CELL, rng=rng, seal=True) as f:
+    with Federation(programs, digits, k, CELL, rng=rng, seal=True, threads=threads) as f:
         run = (f.dir / "run.yaml").read_text()
         found, seconds = {}, {}
-        for mode, more in (("seal", ()), ("masks", ()), ("none", ("--allow-plaintext",))):
+        for mode in modes:
+            more = ["--allow-plaintext"] if mode == "none" else []
             (f.dir / "run.yaml").write_text(run.replace("secure_agg: seal", f"secure_agg: {mode}"))
             f.mode, f.others = mode, ["server", "holder"] if mode == "seal" else ["server"]
             f.processes = {}
@@ -73,8 +77,8 @@ def one_model(k):
         found["pooled"] = sha256(f.pooled_model())
         found["simulated"] = sha256(f.pooled_model("--secure-agg", "seal", clients=k))
         check(len(set(found.values())) == 1, f"K = {k}: not one model: {found}")
-        print(f"K = {k}: one model with encryption ({seconds['seal']:.1f} s), masks ({seconds['masks']:.1f} s), "
-              f"nothing ({seconds['none']:.1f} s), pooled and simulated", flush=True)
+        print(f"K = {k}: one model,", ", ".join(f"{mode} {s:.1f} s" for mode, s in seconds.items()),
+              "and pooled and simulated", flush=True)
 
 
 # ---- kills ----
@@ -288,7 +292,10 @@ if not has_seal(deepafl, digits):
     print("SKIPPED: this build has no SEAL, so that nothing was encrypted; every role refused the run by name. "
           "To run these tests: scripts/setup-seal, then build again")
     sys.exit(1 if failures else 77)
-for part in (lambda: one_model(5), lambda: one_model(12), killed_in_phases, kept_answer, away,
-             disk_lost, dropouts, refusals):
+parts = {"run": [lambda: one_model(5), lambda: one_model(12, ["seal"]), dropouts, refusals],
+         "kills": [killed_in_phases, kept_answer, disk_lost],
+         "away": [away],
+         "threads": [lambda: one_model(5, ["seal"], threads=3)]}
+for part in parts[sys.argv[4]]:
     part()
 finish()
