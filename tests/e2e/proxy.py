@@ -6,12 +6,14 @@ import threading
 
 class Proxy:
     """Between a server and those who connect to it, with a copy of every byte. While `open` is cleared what is on its
-    way to the server stays here."""
+    way to the server stays here. spoil(number of the connection, to_server, offset, data) gives what is passed on
+    instead, or None to pass it as it is."""
 
-    def __init__(self, target):
-        self.target = target
+    def __init__(self, target, spoil=lambda *_: None):
+        self.target, self.spoil = target, spoil
         self.streams = []  # [to_server, bytearray]
         self.connections = 0
+        self.length = {True: 0, False: 0}  # of the last connection, by direction
         self.sockets = []
         self.cuts = 0
         self.open = threading.Event()
@@ -31,32 +33,38 @@ class Proxy:
             except OSError:
                 near.close()
                 continue
-            self.connections += 1
+            number, self.connections = self.connections, self.connections + 1
             self.sockets += [near, far]
+            ends = [2]
             for to_server, a, b in ((True, near, far), (False, far, near)):
                 stream = [to_server, bytearray()]
                 self.streams.append(stream)
-                threading.Thread(target=self.carry, args=(stream, a, b), daemon=True).start()
+                threading.Thread(target=self.carry, args=(number, stream, a, b, ends), daemon=True).start()
 
-    def carry(self, stream, a, b):
+    def carry(self, number, stream, a, b, ends):
+        to_server, copy = stream
         cuts = self.cuts
         try:
-            while True:
-                data = a.recv(65536)
-                if not data:
-                    break
-                stream[1].extend(data)
-                if stream[0]:
+            while data := a.recv(65536):
+                at = len(copy)
+                copy.extend(data)
+                self.length[to_server] = len(copy)
+                if to_server:
                     self.open.wait()
                 if cuts != self.cuts:
                     break
-                b.sendall(data)
+                changed = self.spoil(number, to_server, at, data)
+                b.sendall(data if changed is None else changed)
         except OSError:
             pass
         try:
             b.shutdown(socket.SHUT_WR)  # the other direction may still have something to carry
         except OSError:
             pass
+        ends[0] -= 1
+        if ends[0] == 0:
+            a.close()
+            b.close()
 
     def cut(self):
         """End all connections; what stays here is lost."""
