@@ -186,17 +186,30 @@ def away():
 
 
 def disk_lost():
-    """The key holder begins anew with an empty disk: everybody enrols again."""
+    """A copy of the key holder's disk is refused when it has lived on since; with an empty one it begins anew, and
+    everybody enrols again."""
+    state, copy = "holder.state", "holder.copy"
     with federation() as f:
         f.start_all()
         check(f.follow("server", "result", 0), "disk: no sum")
         f.kill("holder")
-        shutil.rmtree(f.dir / "holder.state")
+        shutil.copytree(f.dir / state, f.dir / copy)
+        since = f.log_size("server")
+        f.start("holder")
+        check(f.follow("server", "result", since), "disk: no sum after a restart")
+        f.kill("holder")
+        shutil.rmtree(f.dir / state)
+        (f.dir / copy).rename(f.dir / state)
+        f.start("holder")
+        code = f.wait(30, ["holder"])["holder"]
+        check(code == 3 and "E_STATE_LOST" in f.log("holder").splitlines()[-1], f"disk: a copy: exit {code}")
+        shutil.rmtree(f.dir / state)
         f.start("holder")
         report = ends_well(f, "disk", log_lost=True)
         if report:
             check(report["enrolments"] == 2, f"disk: {report}")
-            print(f"disk: lost and made anew, the pooled model; {report['enrolments']} enrolments", flush=True)
+            print(f"disk: a copy refused (exit 3), then made anew: the pooled model; {report['enrolments']} enrolments",
+                  flush=True)
 
 
 def dropouts():
