@@ -184,6 +184,7 @@ static dafl_err recall_setup(dafl_holder *h, dafl_reader *r)
     if (!knows(h, &run))
         DAFL_TRY(join(h, &run));
     h->t = t;
+    h->spent = false; /* what was opened before it is not asked for any more */
     /* One of another roster or config: the invitation will say so. */
     h->in_run = h->u0.n == h->node.roster->n_clients &&
                 dafl_digest_equal(&roster, &h->node.roster_hash) &&

@@ -80,6 +80,37 @@ static void a_key_holder_with_an_old_disk_stops(void **state)
     lab_free(&l);
 }
 
+/* The second SETUP_ACK is lost, and with it its sender. */
+static bool lose_ack(lab *l, lab_letter *m, void *ctx)
+{
+    unsigned *acks = ctx;
+
+    return m->from != lab_holder_index(l) ||
+           m->envelope.type != DAFL_MSG_SETUP_ACK || ++*acks != 2;
+}
+
+/* It still has the last answer of the enrolment before. */
+static void a_restart_between_enrolments_is_no_end(void **state)
+{
+    lab_scenario s = lab_scenario_for(4, 1, random_u64());
+    unsigned acks = 0;
+    lab *l;
+
+    (void)state;
+    lab_scenario_encrypt(&s);
+    s.config.slots = 2;
+    s.intercept = lose_ack;
+    s.ctx = &acks;
+    l = lab_new(&s);
+    while (acks < 2 && lab_step(l))
+        ;
+    assert_non_null(lab_disk_secret(l, 5, 2).ptr);
+    lab_crash(l, 5, 100);
+    lab_check_done(l);
+    assert_true(acks > 2);
+    lab_free(&l);
+}
+
 /* It says that it knows nothing of the run, again and again. */
 static bool deny_all(lab *l, lab_letter *m, void *ctx)
 {
@@ -243,6 +274,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_answer_of_another_run_is_none),
         cmocka_unit_test(a_key_holder_with_an_old_disk_stops),
+        cmocka_unit_test(a_restart_between_enrolments_is_no_end),
         cmocka_unit_test(a_key_holder_that_forgets_all_ends_the_run),
         cmocka_unit_test(without_a_key_holder_the_server_waits),
         cmocka_unit_test(without_a_key_nothing_is_uploaded),
