@@ -29,6 +29,7 @@ dafl_err dafl_trainer_new(dafl_trainer **out, dafl_model *model, size_t n_sites)
 
     if (t == NULL)
         return DAFL_ERR_NOMEM;
+    dafl_blas_single_thread(); /* a server without a pool solves alike */
     t->model = model;
     t->g = dafl_bulk_alloc(d * d, sizeof *t->g);
     t->ht = dafl_bulk_alloc(c * d, sizeof *t->ht);

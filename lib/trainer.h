@@ -23,7 +23,8 @@ typedef struct {
 } dafl_risk;
 
 /* Takes the (empty) model's parameters and will fill the model, which it
- * borrows. Cohorts are sets over n_sites. */
+ * borrows. Cohorts are sets over n_sites. Switches OpenBLAS to one thread, as a
+ * pool does: the bits of a solve depend on it. */
 DAFL_CHECK dafl_err dafl_trainer_new(dafl_trainer **out, dafl_model *model,
                                      size_t n_sites);
 void dafl_trainer_free(dafl_trainer **trainer);
