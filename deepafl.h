@@ -17,6 +17,8 @@
 #include "protocol/audit_check.h"
 #include "protocol/client.h"
 #include "protocol/deep.h"
+#include "protocol/envelope.h"
+#include "protocol/holder.h"
 #include "protocol/server.h"
 
 #endif
