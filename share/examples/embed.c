@@ -13,7 +13,7 @@
  * Left out, and needed in earnest: encryption and authentication of the
  * transport (messages are signed, but whoever listens sees who talks to whom;
  * the agents use CURVE), two processes on one disk, a disk put back from a
- * copy, a record torn by a power cut (docs/state.md), audit logs
+ * copy, a journal record torn by a power cut (docs/state.md), audit logs
  * (docs/audit.md), the server's own journal. */
 #define _DEFAULT_SOURCE
 #include <deepafl.h>
