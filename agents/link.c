@@ -67,11 +67,14 @@ void link_refuse(dafl_link *l, link_reason reason, const char *who)
 static void post(dafl_link *l, link_ticket *t)
 {
     uint16_t to = t->to;
+    size_t len = t->parcel->len; /* the ticket is gone then */
 
-    if (door_post(l, t))
+    if (door_post(l, t)) {
+        l->bytes_out += len;
         l->peers.peers[to].said = link_now();
-    else
+    } else {
         peers_lose(&l->peers, to, LINK_CLOSED);
+    }
 }
 
 static void ping(dafl_link *l, uint16_t to)
@@ -98,6 +101,7 @@ static void post_all(dafl_link *l)
 void link_frame(dafl_link *l, uint16_t peer, const link_rid *rid, int fd,
                 dafl_bytes frame, bool part)
 {
+    l->bytes_in += frame.len;
     switch (peers_frame(&l->peers, peer, rid, fd, frame.len, link_now())) {
     case PEERS_STALE:
         l->stale++;
@@ -352,8 +356,15 @@ void link_wake(dafl_link *l)
 
 link_counts link_count(const dafl_link *l)
 {
-    return (link_counts){.unnamed = l->unnamed,
+    return (link_counts){.bytes_in = l->bytes_in,
+                         .bytes_out = l->bytes_out,
+                         .unnamed = l->unnamed,
                          .stale = l->stale,
                          .malformed = l->malformed,
                          .refused = l->n_refused};
+}
+
+bool link_is_up(const dafl_link *l, uint16_t peer)
+{
+    return peer < l->peers.n && mail_account(l->mail, peer)->up;
 }

@@ -15,6 +15,7 @@
 #ifndef DAFL_AGENTS_LINK_H
 #define DAFL_AGENTS_LINK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "crypto/identity.h"
@@ -118,8 +119,9 @@ DAFL_CHECK dafl_err link_next(dafl_link *l, link_event *out, int timeout_ms);
 /* End a wait, or the next one. From any thread or signal handler. */
 void link_wake(dafl_link *l);
 
-/* Frames that were dropped, and refusals, told of or not. */
+/* What has passed, frames that were dropped, and refusals, told of or not. */
 typedef struct {
+    uint64_t bytes_in, bytes_out; /* of frames, before they are encrypted */
     uint64_t unnamed;   /* of connections without a name from our allow-list */
     uint64_t stale;     /* of connections that had been replaced or lost */
     uint64_t malformed; /* no message: empty, in parts, too long, a routing id
@@ -127,6 +129,8 @@ typedef struct {
     uint64_t refused;
 } link_counts;
 
+/* From any thread, like link_is_up: whether a peer is connected now. */
 link_counts link_count(const dafl_link *l);
+bool link_is_up(const dafl_link *l, uint16_t peer);
 
 #endif

@@ -39,6 +39,7 @@ struct dafl_link {
     uint32_t redial_ms; /* the pause before the next */
     uint64_t dialled, give_up_at, dial_at;
 
+    atomic_uint_fast64_t bytes_in, bytes_out;
     atomic_uint_fast64_t unnamed, stale, malformed, n_refused;
 };
 

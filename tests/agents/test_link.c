@@ -71,6 +71,32 @@ static void one_message_goes_to_all_that_are_named(void **state)
     link_free(&s);
 }
 
+static void counts_tell_what_has_passed_and_who_is_there(void **state)
+{
+    static uint8_t bytes[50000];
+    const size_t n = sizeof bytes, pings = 1000;
+    link_caps caps = quick_caps();
+    dafl_link *s = serve(ANYWHERE, &caps), *c;
+
+    (void)state;
+    assert_false(link_is_up(s, 1));
+    c = joined(s, 1, &caps);
+    assert_true(link_is_up(s, 1) && link_is_up(c, 0));
+    assert_false(link_is_up(s, 0) || link_is_up(s, CLIENTS + 1));
+    assert_ok(link_send(c, 0, (dafl_bytes){bytes, n}));
+    (void)expect(s, LINK_MESSAGE, 1);
+    send_text(s, 1, "an answer");
+    expect_text(c, 0, "an answer"); /* what was before it is counted */
+    assert_in_range(link_count(c).bytes_out, n, n + pings);
+    assert_in_range(link_count(s).bytes_in, n, n + pings);
+    assert_in_range(link_count(c).bytes_in, 9, 9 + pings);
+    link_free(&c);
+    expect_lost(s, 1, LINK_CLOSED);
+    assert_in_range(link_count(s).bytes_out, 9, 9 + pings);
+    assert_false(link_is_up(s, 1));
+    link_free(&s);
+}
+
 static void what_was_sent_before_the_end_arrives(void **state)
 {
     link_caps caps = quick_caps();
@@ -272,6 +298,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_arrive_whole_in_order_and_named),
         cmocka_unit_test(one_message_goes_to_all_that_are_named),
+        cmocka_unit_test(counts_tell_what_has_passed_and_who_is_there),
         cmocka_unit_test(what_was_sent_before_the_end_arrives),
         cmocka_unit_test(a_signal_handler_ends_the_wait),
         cmocka_unit_test(a_server_that_restarts_gets_its_clients_back),
