@@ -150,6 +150,8 @@ int main(int argc, char **argv)
          "the audit log (default: audit.log in the state directory)"},
         {OPT_TEXT, "secure-agg", "MODE", &o.desk.secure_agg,
          "masks or seal; must be what the config says"},
+        {OPT_TEXT, "metrics", "[ADDRESS:]PORT", &o.desk.metrics,
+         "serve Prometheus metrics over HTTP (address: 127.0.0.1)"},
         {OPT_SIZE, "threads", "N", &o.threads, "default: all cores"},
         {OPT_FLAG, "allow-small", NULL, &o.allow_small,
          "go on with few rows or rare classes (experiments)"},

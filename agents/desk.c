@@ -110,6 +110,23 @@ static dafl_err open_store(desk *d, const desk_options *o, dafl_role role,
                       holder ? 1 : run->config.slots, why);
 }
 
+static dafl_err open_metrics(desk *d, const desk_options *o, dafl_role role,
+                             dafl_why *why)
+{
+    watch *w = &d->watch;
+
+    if (o->metrics == NULL)
+        return DAFL_OK;
+    DAFL_TRY(metrics_new(&d->metrics, o->metrics, w, role, why));
+    w->metrics = d->metrics;
+    watch_say(w, "metrics", "metrics at %s%s", metrics_url(d->metrics),
+              metrics_public(d->metrics)
+                  ? "; warning: other machines can read them, they are not "
+                    "encrypted and name the sites"
+                  : "");
+    return DAFL_OK;
+}
+
 dafl_err desk_open(desk *d, const desk_options *o, dafl_role role,
                    dafl_why *why)
 {
@@ -122,6 +139,7 @@ dafl_err desk_open(desk *d, const desk_options *o, dafl_role role,
     DAFL_TRY(check_mode(d, o, why));
     watch_init(&d->watch, d->index, &d->run->roster, &d->run->params,
                o->verbose, o->quiet);
+    DAFL_TRY(open_metrics(d, o, role, why));
     d->at_disk = true;
     DAFL_TRY(open_store(d, o, role, why));
     return open_log(d, o, why);
@@ -130,6 +148,7 @@ dafl_err desk_open(desk *d, const desk_options *o, dafl_role role,
 void desk_close(desk *d)
 {
     watch_clear(&d->watch);
+    metrics_free(&d->metrics);
     link_free(&d->link);
     logfile_close(&d->log);
     store_close(&d->store);
@@ -172,6 +191,7 @@ static dafl_err tell(desk *d, const dafl_effect *e, dafl_why *why)
      * doing it twice. */
     if (d->records)
         DAFL_TRY(desk_flush(d, why));
+    metrics_link(d->metrics, d->link);
     watch_event(&d->watch, &e->event);
     dafl_writer_clear(&d->line);
     DAFL_TRY(

@@ -8,6 +8,7 @@
 
 #include "agents/link.h"
 #include "agents/logfile.h"
+#include "agents/metrics.h"
 #include "agents/runfile.h"
 #include "agents/store.h"
 #include "agents/watch.h"
@@ -22,6 +23,7 @@ enum {
 typedef struct {
     const char *config, *key, *state;
     const char *audit;      /* NULL: audit.log in the state directory */
+    const char *metrics;    /* where they are served; NULL: nowhere */
     const char *secure_agg; /* as on the command line; must be the config's */
     bool verbose, quiet;
 } desk_options;
@@ -41,6 +43,7 @@ typedef struct {
      */
     bool lines, pressing, records;
     dafl_link *link;
+    metrics *metrics;
     watch watch;
 } desk;
 

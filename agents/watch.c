@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agents/cli.h"
+#include "agents/metrics.h"
 
 void watch_init(watch *w, uint16_t self, const dafl_roster *roster,
                 const dafl_params *params, bool verbose, bool quiet)
@@ -22,6 +23,11 @@ void watch_init(watch *w, uint16_t self, const dafl_roster *roster,
                  .quiet = quiet,
                  .phase = "waiting",
                  .risk = -1.0};
+}
+
+bool watch_serves(const watch *w)
+{
+    return w->self == w->roster->parties[w->roster->n_clients].id.name;
 }
 
 void watch_clear(watch *w)
@@ -204,6 +210,18 @@ static void print_event(watch *w, const dafl_event *e)
 static void follow_event(watch *w, const dafl_event *e)
 {
     switch (e->kind) {
+    case DAFL_EVENT_INVITE:
+        w->over = w->over_failed = false;
+        w->phase = "setup";
+        break;
+    case DAFL_EVENT_SETUP:
+        w->phase = "waiting";
+        break;
+    case DAFL_EVENT_DONE:
+        w->over = true;
+        w->over_failed = e->fault != DAFL_FAULT_NONE;
+        w->phase = "over";
+        break;
     case DAFL_EVENT_MODEL:
         if (!w->asked)
             w->start = cli_now();
@@ -242,8 +260,11 @@ static void follow_event(watch *w, const dafl_event *e)
         w->refused += dafl_fault_falls(e->fault) == DAFL_FALLS_SLOT;
         break;
     case DAFL_EVENT_RESULT:
+        if (watch_serves(w) && strcmp(w->phase, "uploads") == 0)
+            w->dropouts += w->cast - w->uploads; /* given up before SURV */
         w->answered += e->fault == DAFL_FAULT_NONE;
         w->failed += e->fault != DAFL_FAULT_NONE;
+        w->phase = "waiting";
         break;
     default:
         break;
@@ -271,6 +292,7 @@ static bool awaits_holder(watch *w, const dafl_event *e)
 void watch_event(watch *w, const dafl_event *event)
 {
     follow_event(w, event);
+    metrics_event(w->metrics, w, event);
     if (w->quiet || event->kind == DAFL_EVENT_PEER_HEAD ||
         awaits_holder(w, event))
         return;
@@ -286,6 +308,19 @@ void watch_risk(watch *w, const dafl_risk *risk)
     w->risk = risk->known ? risk->risk : -1.0;
 }
 
+/* The names that stand for the end, see docs/operations.md. */
+static void follow_words(watch *w, const char *event)
+{
+    bool failed = strcmp(event, "out") == 0 || strcmp(event, "failed") == 0;
+
+    if (!failed && strcmp(event, "done") != 0 && strcmp(event, "over") != 0)
+        return;
+    w->over = true;
+    w->over_failed = failed;
+    w->phase = "over";
+    metrics_event(w->metrics, w, NULL);
+}
+
 void watch_say(watch *w, const char *event, const char *format, ...)
 {
     char text[512];
@@ -295,6 +330,7 @@ void watch_say(watch *w, const char *event, const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    follow_words(w, event);
     if (w->quiet)
         return;
     if (w->terminal) {

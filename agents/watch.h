@@ -11,8 +11,12 @@
 #include "protocol/effect.h"
 #include "protocol/roster.h"
 
+struct metrics;
+
 typedef struct {
-    const char *self; /* the party's name */
+    struct metrics *metrics; /* to be told of changes; NULL: none */
+    bool over, over_failed;  /* the run is; for an error */
+    const char *self;        /* the party's name */
     const dafl_roster *roster;
     const dafl_params *params;
     bool terminal, verbose, quiet;
@@ -36,6 +40,9 @@ typedef struct {
 /* All borrowed; `self`: number in the roster. */
 void watch_init(watch *w, uint16_t self, const dafl_roster *roster,
                 const dafl_params *params, bool verbose, bool quiet);
+
+/* Whether this is the server's. */
+bool watch_serves(const watch *w);
 
 /* An event of this party's machine. */
 void watch_event(watch *w, const dafl_event *event);
