@@ -49,9 +49,9 @@ def relay(program, f, mode, seed, name, other):
     return Rogue(program, f, mode, seed, f"tcp://127.0.0.1:{port}", f"tcp://{f.host}:{f.port}", *keys), port
 
 
-def start_by(f, name, port):
+def start_by(f, name, port, *more):
     own, f.port = f.port, port
-    f.start(name)
+    f.start(name, *more)
     f.port = own
 
 
