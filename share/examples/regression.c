@@ -11,9 +11,9 @@
  * so all sums are of integers and exact. The program compares every sum with
  * the one over all rows in the clear, which only an example can.
  *
- * What it leaves out: journals (docs/state.md: a client that is started anew
- * without one uses one-time keys twice) and floors on single rows; a site with
- * few rows, or one that stands out, would keep its answer back. */
+ * What it leaves out: journals (docs/state.md; without one, a client that is
+ * started anew does not know what it has sent) and floors on single rows: a
+ * site with few rows, or one that stands out, would keep its answer back. */
 #define _DEFAULT_SOURCE
 #include <deepafl.h>
 #include <math.h>
