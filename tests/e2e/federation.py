@@ -96,7 +96,7 @@ class Federation:
         self.prefix = []  # of every command from now on
         self.logs = {}
         self.names = [f"site{i}" for i in range(k)]
-        self.mode = "seal" if seal else "masks"
+        self.mode = "seal" if seal else "none" if "none" in init else "masks"
         self.others = ["server", "holder"] if seal else ["server"]
         lines = {name: self.tool("keygen", name, "--out", self.dir / f"{name}.key").stdout.strip()
                  for name in [*self.others, *self.names]}
@@ -146,7 +146,11 @@ class Federation:
 
     def command(self, name, *more):
         common = ["--config", self.dir / "run.yaml", "--key", self.dir / f"{name}.key", "--state",
-                  self.dir / f"{name}.state", f"--secure-agg={self.mode}", "--threads", self.threads]
+                  self.dir / f"{name}.state", "--threads", self.threads]
+        if self.mode != "none":
+            common.append(f"--secure-agg={self.mode}")
+        elif name != "server":
+            common.append("--allow-plaintext")
         if name == "server":
             role = ["--role", "server", "--listen", f"tcp://{self.host}:{self.port}", "--model",
                     self.dir / "model.safetensors", "--json"]

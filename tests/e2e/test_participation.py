@@ -119,9 +119,7 @@ def plain(k):
         return "\n".join(f'  seed: "{first}"' if s.strip().startswith("seed:") else s for s in text.splitlines()) + "\n"
 
     with Dealt(programs, digits, k, 3, rng=rng, init=("--secure-agg", "none"), edit=same_seed) as f:
-        for name in ["server", *f.names]:
-            allow = [] if name == "server" else ["--allow-plaintext"]
-            f.start(name, command=[c for c in f.command(name, *allow) if c != "--secure-agg"])
+        f.start_all()
         if not ended_well(f, "none"):
             return
         models["none"] = sha256(f.dir / "model.safetensors")
