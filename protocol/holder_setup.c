@@ -133,6 +133,24 @@ static void record_setup(dafl_holder *h, const dafl_envelope *m)
     dafl_node_append(&h->node, &w);
 }
 
+/* Whether it is of the enrolment that we know: its dealers say so. */
+static bool is_known(const dafl_holder *h, const dafl_setup *setup)
+{
+    dafl_dealer d;
+    dafl_digest dealt;
+
+    if (setup->n == 0)
+        return false;
+    d = dafl_setup_dealer(setup, 0);
+    if (d.client >= h->node.roster->n_clients)
+        return false;
+    dafl_context_dealt(&dealt, &h->node.run, h->enrolment, d.client,
+                       &d.h_shares);
+    return dafl_sign_check(&d.sig, &dealt,
+                           h->node.roster->parties[d.client].id.sign_pk) ==
+           DAFL_OK;
+}
+
 dafl_fault dafl_holder_on_setup(dafl_holder *h, const dafl_envelope *m)
 {
     dafl_digest h_setup;
@@ -140,13 +158,15 @@ dafl_fault dafl_holder_on_setup(dafl_holder *h, const dafl_envelope *m)
     dafl_members u1;
     dafl_fault fault;
 
-    if (h->state >= DAFL_HOLDER_IDLE) {
-        send_ack(h);
-        return DAFL_FAULT_NONE;
-    }
     if (dafl_get_setup(&setup, m->body) != DAFL_OK || setup.packet_len != 0 ||
         setup.n_slots != h->node.config->slots)
         return DAFL_E_FORMAT;
+    if (h->state >= DAFL_HOLDER_IDLE) {
+        if (!is_known(h, &setup))
+            return DAFL_E_STATE; /* its invitation was lost */
+        send_ack(h);
+        return DAFL_FAULT_NONE;
+    }
     fault = dafl_setup_members(&h->node, &setup, &h->u0, &u1);
     if (fault == DAFL_FAULT_NONE)
         fault = dafl_setup_dealers(&h->node, h->enrolment, &setup, h->peers,

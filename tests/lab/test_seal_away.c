@@ -111,6 +111,32 @@ static void a_restart_between_enrolments_is_no_end(void **state)
     lab_free(&l);
 }
 
+static bool lose_invite(lab *l, lab_letter *m, void *ctx)
+{
+    unsigned *invites = ctx;
+
+    return m->to != lab_holder_index(l) ||
+           m->envelope.type != DAFL_MSG_INVITE || ++*invites != 2;
+}
+
+/* What follows it is not taken for the setup before. */
+static void a_lost_invitation_is_no_end(void **state)
+{
+    lab_scenario s = lab_scenario_for(4, 1, random_u64());
+    unsigned invites = 0;
+    lab *l;
+
+    (void)state;
+    lab_scenario_encrypt(&s);
+    s.config.slots = 2;
+    s.intercept = lose_invite;
+    s.ctx = &invites;
+    l = lab_new(&s);
+    lab_check_done(l);
+    assert_true(invites > 2);
+    lab_free(&l);
+}
+
 /* It says that it knows nothing of the run, again and again. */
 static bool deny_all(lab *l, lab_letter *m, void *ctx)
 {
@@ -275,6 +301,7 @@ int main(void)
         cmocka_unit_test(an_answer_of_another_run_is_none),
         cmocka_unit_test(a_key_holder_with_an_old_disk_stops),
         cmocka_unit_test(a_restart_between_enrolments_is_no_end),
+        cmocka_unit_test(a_lost_invitation_is_no_end),
         cmocka_unit_test(a_key_holder_that_forgets_all_ends_the_run),
         cmocka_unit_test(without_a_key_holder_the_server_waits),
         cmocka_unit_test(without_a_key_nothing_is_uploaded),
