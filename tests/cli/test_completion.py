@@ -98,28 +98,45 @@ def the_tools():
     check(complete(Program("/nowhere/deepafl"), "") == [], "no such program")
 
 
-def keys(text, want):
-    """Typed into a bash on a terminal; whether what is wanted shows."""
+def keys(shell, begin, text, want):
+    """Typed into a shell on a terminal; whether what is wanted shows."""
     pid, fd = pty.fork()
     if pid == 0:
         os.chdir(here.name)
-        os.execvp("bash", ["bash", "--norc", "--noprofile", "-i"])
+        os.environ["TERM"] = "dumb"
+        os.execvp(shell[0], shell)
     seen, end = b"", time.monotonic() + 60
-    os.write(fd, f"PATH={Path(agent.exe).parent}:$PATH; bind 'set enable-bracketed-paste off'; source {script}; "
-                 "echo rea''dy\n".encode())
+    os.write(fd, f"PATH={Path(agent.exe).parent}:$PATH; {begin}; echo rea''dy\n".encode())
     typed = False
-    while time.monotonic() < end and want.encode() not in seen:
-        if select.select([fd], [], [], 0.2)[0]:
-            seen += os.read(fd, 4096)
-        if not typed and b"ready\r\n" in seen:
-            os.write(fd, text.encode())
-            typed, seen = True, b""
-    check(want.encode() in seen, f"{text!r}: {seen!r}")
+    try:
+        while time.monotonic() < end and want.encode() not in seen:
+            if select.select([fd], [], [], 0.2)[0]:
+                seen = re.sub(rb"[^\x08]\x08", b"", seen + os.read(fd, 4096))
+            if not typed and b"ready\r\n" in seen:
+                os.write(fd, text.encode())
+                typed, seen = True, b""
+    except OSError:
+        pass  # the shell has ended
+    check(want.encode() in seen, f"{shell[0]}: {text!r}: {seen!r}")
     os.close(fd)
     os.waitpid(pid, 0)
 
 
+def on_a_terminal():
+    shell, begin = ["bash", "--norc", "--noprofile", "-i"], f"source {script}"
+    typed = [("deepafl-agent --role keyh\t--met\t", "--role keyholder --metrics"),
+             ("deepafl config \trun\t", "config check run.yaml ")]
+    for text, want in typed:
+        keys(shell, begin, text, want)
+    if shutil.which("zsh") is None:
+        print("zsh not checked: there is none")
+        return
+    shell, begin = ["zsh", "-f", "-i"], f"fpath=({script.parent} $fpath); autoload -U compinit; compinit -u -D"
+    for text, want in [*typed, ("deepafl simu\t--sched\tfu\t", "simulate --schedule=full")]:
+        keys(shell, begin, text, want)
+
+
 the_tools()
-keys("deepafl-agent --role keyh\t--met\t", "--role keyholder --metrics ")
+on_a_terminal()
 here.cleanup()
 finish()
