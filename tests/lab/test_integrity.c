@@ -831,8 +831,14 @@ static void without_the_comparison_a_wrong_sum_is_taken(void **state)
                    .n_lies = 2,
                    .byte = (uint8_t)random_size(1, 30),
                    .questions = 1};
-        lab *l = lying_lab(&how, true);
-        assert_int_equal(lab_run(l), LAB_DONE);
+        lab *l = NULL;
+        for (int tries = 0; tries < 3; tries++) { /* they may cancel */
+            lab_free(&l);
+            l = lying_lab(&how, true);
+            assert_int_equal(lab_run(l), LAB_DONE);
+            if (lab_wrong_sums(l) > 0)
+                break;
+        }
         assert_int_equal(lab_wrong_sums(l), 1);
         lab_free(&l);
     }
