@@ -53,14 +53,11 @@ def one_model(k, modes=("seal", "masks", "none"), threads=1):
         run = (f.dir / "run.yaml").read_text()
         found, seconds = {}, {}
         for mode in modes:
-            more = ["--allow-plaintext"] if mode == "none" else []
             (f.dir / "run.yaml").write_text(run.replace("secure_agg: seal", f"secure_agg: {mode}"))
             f.mode, f.others = mode, ["server", "holder"] if mode == "seal" else ["server"]
             f.processes = {}
-            for name in f.others:
+            for name in [*f.others, *f.names]:
                 f.start(name)
-            for name in f.names:
-                f.start(name, *more)
             codes = f.wait(100)
             if not check(set(codes.values()) == {0}, f"K = {k}, {mode}: exit codes {codes}"):
                 print(f.log("server")[-2500:])
