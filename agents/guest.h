@@ -70,7 +70,7 @@ typedef struct {
     {                                                                          \
         return type##_says(self);                                              \
     }                                                                          \
-    static guest_machine wrap(type *self)                                      \
+    static guest_machine wrap(void *self)                                      \
     {                                                                          \
         return (guest_machine){self,          type##_recall_, type##_kept_,    \
                                type##_start_, type##_hello_,  type##_receive_, \
