@@ -214,9 +214,33 @@ static bool crafted_query(bool stopped)
 /* ---- H7: a key of the server's own ---- */
 
 typedef struct {
-    dafl_writer pk; /* the server's, to encrypt to it */
-    dafl_digest ctx;
+    dafl_writer pk;  /* the server's, to encrypt to it */
+    dafl_digest ctx; /* what the others are READY for */
+    bool known;      /* ctx is */
+    bool kept;       /* the victim's READY */
 } own_key;
+
+/* The victim's READY is kept back until another's says what it should say. */
+static bool keep_ready(lab *l, const lab_letter *m, own_key *own)
+{
+    dafl_writer w = {0}, body = {0};
+
+    if (m->from == VICTIM) {
+        own->kept = true;
+    } else {
+        assert_ok(dafl_get_ready(&own->ctx, m->envelope.body));
+        own->known = true;
+    }
+    if (own->kept && own->known) {
+        dafl_put_ready(&body, &own->ctx);
+        lab_seal(l, &w, VICTIM, DAFL_MSG_READY, 1, 0, dafl_writer_bytes(&body));
+        lab_post(l, VICTIM, lab_server_index(l), dafl_writer_bytes(&w), 0);
+        dafl_writer_drop(&w);
+        dafl_writer_drop(&body);
+        own->kept = false;
+    }
+    return m->from != VICTIM;
+}
 
 /* The victim gets another key, with a signature of the server's; its READY
  * says what the others' do. */
@@ -230,13 +254,8 @@ static bool give_own_key(lab *l, lab_letter *m, void *ctx)
 
     if (m->envelope.slot != 1)
         return true;
-    if (m->envelope.type == DAFL_MSG_READY) {
-        if (m->from != VICTIM)
-            assert_ok(dafl_get_ready(&own->ctx, m->envelope.body));
-        dafl_put_ready(&body, &own->ctx);
-        lab_letter_reseal(l, m, dafl_writer_bytes(&body));
-        dafl_writer_drop(&body);
-    }
+    if (m->envelope.type == DAFL_MSG_READY)
+        return keep_ready(l, m, own);
     if (m->envelope.type != DAFL_MSG_MODEL || m->to != VICTIM)
         return true;
     assert_ok(dafl_get_model(&model, m->envelope.body));
