@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the pages say of formats is what the code says of them: docs/wire.md against the headers and, line by line, against
 a message of each type; the events of docs/audit.md against protocol/audit.c; the records of docs/state.md against
-protocol/effect.h.
+protocol/effect.h; the states of docs/protocol.md against the machines; and named errors exist.
     formats.py SOURCE_ROOT        a line for each difference; exit code 1"""
 import re
 import struct
@@ -183,8 +183,25 @@ def check_records(root):
     return [] if page == code else [f"docs/state.md: the records are {code}"]
 
 
+def check_states(root):
+    wrong, page = [], set(re.findall(r"\b[A-Z_]{3,}\b", (root / "docs" / "protocol.md").read_text()))
+    for machine in ("client", "server", "holder"):
+        code = (root / "protocol" / f"{machine}.c").read_text()
+        table = re.search(r"names\[DAFL_\w+_STATES\] = \{(.*?)\};", code, re.S)[1]
+        wrong += [f"docs/protocol.md: the state {s} of the {machine} is missing"
+                  for s in re.findall(r'"(\w+)"', table) if s not in page]
+    return wrong
+
+
+def check_errors(root):
+    faults = re.findall(r"\bX\(([A-Z_]+), (\w+),", (root / "protocol" / "fault.h").read_text())
+    names = {("W_" if falls == "WARNING" else "E_") + name for name, falls in faults}
+    return [f"{page.relative_to(root)}: there is no error {name}" for page in sorted(root.glob("docs/*.md"))
+            for name in sorted(set(re.findall(r"`([EW]_[A-Z_]+)`", page.read_text())) - names)]
+
+
 def findings(root):
-    return check_wire(root) + check_audit(root) + check_records(root)
+    return check_wire(root) + check_audit(root) + check_records(root) + check_states(root) + check_errors(root)
 
 
 if __name__ == "__main__":

@@ -46,4 +46,6 @@ case("an event without a row", [("docs/audit.md", "| ready | client | ctx |\n", 
 case("a field of an event", [("protocol/audit.c", '{"w", DAFL_FIELD_U8, 12}', '{"wide", DAFL_FIELD_U8, 12}')],
      "model has a field wide")
 case("a record without a row", [("docs/state.md", "| 12 HEARD |", "| 12 SEEN |")], "the records are")
+case("a state that is not told of", [("protocol/holder.c", '"LISTED"', '"SEATED"')], "the state SEATED of the holder")
+case("an error that is not there", [("docs/seal.md", "# Encrypted sums", "# Encrypted sums `E_SEALED`")], "no error E_SEALED")
 sys.exit(failures > 0)
