@@ -305,8 +305,11 @@ static void print_learned(const facts *f)
         printf("  Comparing sums with and without a client it can learn that "
                "client's matrices.\n");
     else
-        printf("  Never a client's own matrices, rows or labels: nothing below "
-               "a whole cell, over all\n  runs with these cells.\n");
+        printf(
+            "  While at most c clients collude with it, never a client's own "
+            "matrices, rows or\n  labels: nothing below a whole cell, over "
+            "all runs with these rows, cells and seed.\n  Rows that change "
+            "between runs with one seed show; draw a new one.\n");
     if (c->mode == DAFL_MODE_SEAL)
         printf("  And no sum without the key holder, who opens one a slot by "
                "the rules of a client and\n  sees none: what it opens is "

@@ -77,6 +77,7 @@ static dafl_err open_log(desk *d, const desk_options *o, dafl_why *why)
     char path[4096];
     const char *name = o->audit;
     dafl_map map = {0};
+    dafl_why said = {{0}};
     size_t keep = 0;
     dafl_err err;
 
@@ -89,7 +90,12 @@ static dafl_err open_log(desk *d, const desk_options *o, dafl_why *why)
     DAFL_TRY(logfile_open(&d->log, name, why));
     dafl_audit_init(&d->audit, d->self, d->index, d->run->roster.n_clients);
     DAFL_TRY(dafl_map_open(&map, name, why));
-    err = dafl_audit_resume(&d->audit, &keep, map.bytes, why);
+    err = dafl_audit_resume(&d->audit, &keep, map.bytes, &said);
+    if (err == DAFL_ERR_INPUT)
+        dafl_why_set(why,
+                     "%s: %s; for a new run, roster or key give a new file "
+                     "with --audit",
+                     name, said.text);
     dafl_map_close(&map);
     return err;
 }

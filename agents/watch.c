@@ -293,8 +293,8 @@ void watch_event(watch *w, const dafl_event *event)
 {
     follow_event(w, event);
     metrics_event(w->metrics, w, event);
-    if (w->quiet || event->kind == DAFL_EVENT_PEER_HEAD ||
-        awaits_holder(w, event))
+    if ((w->quiet && event->fault == DAFL_FAULT_NONE) ||
+        event->kind == DAFL_EVENT_PEER_HEAD || awaits_holder(w, event))
         return;
     if (w->terminal)
         print_event(w, event);
@@ -321,6 +321,13 @@ static void follow_words(watch *w, const char *event)
     metrics_event(w->metrics, w, NULL);
 }
 
+/* Words that are said even when nothing but errors is to be shown. */
+static bool is_error(const char *event)
+{
+    return strcmp(event, "out") == 0 || strcmp(event, "failed") == 0 ||
+           strcmp(event, "refused") == 0;
+}
+
 void watch_say(watch *w, const char *event, const char *format, ...)
 {
     char text[512];
@@ -331,7 +338,7 @@ void watch_say(watch *w, const char *event, const char *format, ...)
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
     follow_words(w, event);
-    if (w->quiet)
+    if (w->quiet && !is_error(event))
         return;
     if (w->terminal) {
         watch_clear(w);

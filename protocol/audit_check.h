@@ -67,6 +67,7 @@ typedef struct {
     uint32_t slot, question;
     uint64_t len;
     uint8_t w;
+    dafl_digest he; /* zeros without encryption */
     dafl_members a, u3;
     dafl_writer digests; /* of U3 in order */
     dafl_digest stmt;

@@ -5,7 +5,8 @@
  *   config = "DAFC", u8 mode, u16 n_min, u16 m, u16 g, u16 c, u16 a,
  *            u8 s, u32 q, u64 n_max, u8 w,
  *            u16 want, u16 tries, u16 retries, u32 slots, u32 chunk,
- *            u64 body_max, 5 u32 wait, u8 name_len, name, u32 len, bytes[len]
+ *            u64 body_max, 5 (u32 wait), u8 name_len, name[name_len], u32 len,
+ *            bytes[len]
  *
  * name and bytes belong to the method that is summed for; the protocol only
  * hashes them. */

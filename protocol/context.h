@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* clang-format off */
 /* What the keys of a slot are bound to. Each party computes these digests from
  * the bytes it received itself, so a server that told two clients different
  * models, rosters, cohorts or keys gets masks that do not cancel and signatures
- * on different statements.
+ * on different statements. H: crypto/hash.h; docs/wire.md says who signs what.
  *
  *   hk       = H("deepafl/hk", all pk, cb of a client)
- *   enrol    = H("deepafl/enroll", run_id, enrolment, u, EK, hk)    signed by u
+ *   enrol    = H("deepafl/enroll", run_id, enrolment, u, EK, hk)
  *   h_shares = H("deepafl/shares", SHARES of u before its signature)
- *   dealt    = H("deepafl/dealt", run_id, enrolment, u, h_shares)   signed by u
+ *   dealt    = H("deepafl/dealt", run_id, enrolment, u, h_shares)
  *   h_setup  = H("deepafl/setup", run_id, roster, config, t,
  *                (u, EK, hk, dealt) of each member)
- *   M_q      = H("deepafl/model", M_q-1, segment)                   M_-1 = 0
- *   he       = H("deepafl/he", public key of the slot); zeros without one
- *   key      = H("deepafl/key", run_id, h_setup, slot, he)  signed by its
- * holder ctx      = H("deepafl/ctx", h_setup, slot, query, M, len, w, he) ctx2
- * = H("deepafl/cast", ctx, A) dig      = H("deepafl/up", ctx2, u, upload) end
- * = H("deepafl/end", ctx2, u, dig)                      signed by u stmt     =
- * H("deepafl/stmt", ctx2, U3, digests)                 signed sealed   =
- * H("deepafl/sealed", ctx2, ciphertexts) opened   = H("deepafl/opened", sealed,
- * words)
+ *   M_q      = H("deepafl/model", M_q-1, query, kind, layer, slot, bytes)
+ *   he       = H("deepafl/he", residues of the slot's public key)
+ *   key      = H("deepafl/key", run_id, h_setup, slot, he)
+ *   ctx      = H("deepafl/ctx", h_setup, slot, query, M, len, w, he)
+ *   ctx2     = H("deepafl/cast", ctx, A)
+ *   dig      = H("deepafl/up", ctx2, u, upload)
+ *   end      = H("deepafl/end", ctx2, u, dig)
+ *   stmt     = H("deepafl/stmt", ctx2, U3, digests)
+ *   sealed   = H("deepafl/sealed", ctx2, ciphertexts)
+ *   opened   = H("deepafl/opened", sealed, words)
  */
+/* clang-format on */
 #ifndef DAFL_PROTOCOL_CONTEXT_H
 #define DAFL_PROTOCOL_CONTEXT_H
 

@@ -24,7 +24,7 @@ typedef enum {
 
 /* The first byte of a journal record. */
 typedef enum {
-    /* both: */
+    /* everybody's: */
     DAFL_RECORD_BOOT = 1, /* u32 boot */
     /* a client's: */
     DAFL_RECORD_ENROLLED, /* run[16], u32 enrolment, roster[32], config[32],

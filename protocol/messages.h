@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every message of the protocol. Integers are little endian; [n] counts bytes;
- * `items` stands for so many in a row; lists of clients ascend strictly.
- * Nothing is optional and nothing may follow: a body that decodes encodes to
- * the same bytes.
+/* clang-format off */
+/* Every message of the protocol. Integers are little endian; x[n] is n bytes,
+ * x[rest] all bytes that are left; n (..) is n times what stands in brackets;
+ * members is a set of clients (protocol/members.h), #X how many it has. Lists
+ * of clients ascend strictly. Nothing is optional and nothing may follow: a
+ * body that decodes encodes to the same bytes. docs/wire.md has the same lines
+ * and explains them; a test compares both and reads messages by them.
  *
  *   envelope  = "DAF1", u8 type, run_id[16], u32 slot, u16 sender, u64 seq,
- *               log_head[32], u64 body_len, body, sig[64]
+ *               log_head[32], u64 body_len, body[body_len], sig[64]
  *
  * Setup
  *   INVITE    = u32 enrolment, roster[32], config[32]
@@ -14,37 +17,33 @@
  *   SHARES    = u16 n, u32 packet_len, n (u16 to, packet[packet_len]), sig[64]
  *   SETUP     = u16 n, u32 n_slots, u32 packet_len,
  *               n (u16 client, h_shares[32], sig[64]),
- *               n - 1 packets for the receiver [packet_len], of the members in
- *               order without the receiver,
- *               n (n_slots (pk[32], cb[32]))
- *   SETUP_ACK = h_setup[32], members (whose packets did not open)
+ *               n - 1 (packet[packet_len]), n (n_slots (pk[32], cb[32]))
+ *   SETUP_ACK = h_setup[32], members failed
  *
  * Slot
- *   MODEL     = u32 query, u32 rank, u32 key_len, KEY[key_len] (none without
- *               encryption), u16 n, n (u32 query, u8 kind, u16 layer, u32 slot,
- *               u64 len, bytes[len])
- *   READY     = ctx[32] (zeros: seen, but the answer is kept back)
+ *   MODEL     = u32 query, u32 rank, u32 key_len, key[key_len], u16 n,
+ *               n (u32 query, u8 kind, u16 layer, u32 slot, u64 len, bytes[len])
+ *   READY     = ctx[32]
  *   CAST      = members A
- *   UPLOAD    = u64 offset, bytes to the end (at least one)
+ *   UPLOAD    = u64 offset, bytes[rest]
  *   END       = u64 len, dig[32], sig[64]
- *   SURV      = members A, members U3, count(U3) dig[32], count(U3) sig[64]
+ *   SURV      = members A, members U3, #U3 (dig[32]), #U3 (sig[64])
  *   SIGN      = sig[64]
- *   CONF      = members Sg, count(Sg) sig[64]
- *   REVEAL    = u16 n, n (u16 dealer, u8 kind 1 = b, 2 = sk, share[32])
- *   RESULT    = u16 fault, sum[32] (of slot 0: the run is over; with the fault
- *               E_STATE_LOST: u64 the highest seq heard from the receiver; from
- *               a key holder: why it does not give a key or does not open)
+ *   CONF      = members Sg, #Sg (sig[64])
+ *   REVEAL    = u16 n, n (u16 dealer, u8 kind, share[32])
+ *   RESULT    = u16 fault, sum[32]
+ *
+ * Any time
+ *   HELLO     = u32 keys, u32 last_slot, model[32]
  *
  * Between server and key holder, in a slot
  *   ASK       = nothing
- *   KEY       = sig[64], residues of the public key to the end
+ *   KEY       = sig[64], residues[rest]
  *   OPEN      = u32 query, model[32], u64 len, dig[32], u32 surv_len,
- *               SURV[surv_len], CONF to the end; then UPLOADs of ciphertexts
- *   OPENED    = dig[32]; before it UPLOADs of words
- *
- * Any time
- *   HELLO     = u32 keys (enrolment + 1, 0: none), u32 last_slot, model[32]
+ *               SURV[surv_len], CONF[rest]
+ *   OPENED    = dig[32]
  */
+/* clang-format on */
 #ifndef DAFL_PROTOCOL_MESSAGES_H
 #define DAFL_PROTOCOL_MESSAGES_H
 

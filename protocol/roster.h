@@ -3,8 +3,8 @@
  * trust to write it, never by the server, and the same at every party: they
  * compare its digest beforehand.
  *
- *   roster = "DAFR", u16 n, n (u16 idx, u8 name_len, name, u8 role, u16 cell,
- *            ed25519[32], curve25519[32])
+ *   roster = "DAFR", u16 n, n (u16 idx, u8 name_len, name[name_len], u8 role,
+ *            u16 cell, ed25519[32], curve25519[32])
  *
  * idx counts from 0: first all clients (at most 256), then the server, then the
  * key holder if there is one. Cells are numbered from 0 without gaps; the

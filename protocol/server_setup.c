@@ -413,6 +413,16 @@ static void close_dealing(dafl_server *s)
     dafl_server_enter(s, DAFL_SERVER_ACKING, DAFL_WAIT_SETUP);
 }
 
+/* All were sent the same setup: whoever says otherwise is out with its cell,
+ * and is not waited for. One client does not end a run. */
+static void refuse_ack(dafl_server *s, uint16_t client)
+{
+    dafl_node_error(&s->node, 0, client, DAFL_E_SETUP_SPLIT);
+    if (!dafl_members_has(&s->barred, client))
+        dafl_server_bar(s, client);
+    dafl_members_remove(&s->online, client);
+}
+
 dafl_fault dafl_server_on_ack(dafl_server *s, const dafl_envelope *m)
 {
     dafl_setup_ack ack;
@@ -424,8 +434,7 @@ dafl_fault dafl_server_on_ack(dafl_server *s, const dafl_envelope *m)
         dafl_members_has(&s->acked, m->sender))
         return DAFL_E_STATE;
     if (!dafl_digest_equal(&ack.h_setup, &s->h_setup)) {
-        dafl_node_error(&s->node, 0, m->sender, DAFL_E_SETUP_SPLIT);
-        dafl_server_over(s, DAFL_E_SETUP_SPLIT);
+        refuse_ack(s, m->sender);
         return DAFL_FAULT_NONE;
     }
     dafl_members_add(&s->acked, m->sender);
@@ -445,7 +454,7 @@ static void close_acking(dafl_server *s)
 {
     size_t others = dafl_members_count(&s->u0) - 1;
 
-    s->usable = s->u1;
+    s->usable = dafl_members_minus(&s->u1, &s->barred);
     for (uint16_t u = 0; u < s->u1.n; u++)
         if (dafl_members_has(&s->u1, u) &&
             others - dafl_members_count(&s->seats[u].unopened) < s->t) {

@@ -16,12 +16,13 @@ from crypto import BASE, D, L, P, ed_add, ed_bytes, ed_times, h, sha512_int, u16
 deepafl = Program(sys.argv[1])
 
 
-def write(program, name):
-    """A directory with roster, config and logs."""
+def write(program, name, how="--write"):
+    """A directory with roster, config and logs; None if the program was built without what that takes."""
     to = tmp / name
     to.mkdir()
-    subprocess.run([Path(program).resolve(), "--write", to], check=True, capture_output=True, timeout=120)
-    return to
+    done = subprocess.run([Path(program).resolve(), how, to], capture_output=True, timeout=120)
+    check(done.returncode in (0, 77), f"{program} {how}: {done.stderr}")
+    return to if done.returncode == 0 else None
 
 
 def verify(directory, logs, *more):
@@ -104,18 +105,19 @@ def statement(s, n):
     """From its parts, as protocol/context.h says."""
     number = lambda v, width: v.to_bytes(width, "little")
     ctx = h("deepafl/ctx", bytes.fromhex(s["h_setup"]), number(s["slot"], 4), number(s["question"], 4),
-            bytes.fromhex(s["model"]), number(s["len"], 8), number(s["w"], 1), bytes(32))
+            bytes.fromhex(s["model"]), number(s["len"], 8), number(s["w"], 1), bytes.fromhex(s["he"]))
     ctx2 = h("deepafl/cast", ctx, members(n, s["a"]))
     return h("deepafl/stmt", ctx2, members(n, s["u3"]), bytes.fromhex("".join(s["digests"])))
 
 
-def proof():
+def proof(two, encrypted):
     """M9: one of six signed two statements; its own log and the server's are not there."""
     report, text = judged(two, sorted(two.glob("*.log")), 1)
     check(len(report["proofs"]) == 1 and "proof 1: site0 signed" in text, "no proof that names site0")
     p = report["proofs"][0]
     key = bytes.fromhex(p["ed25519"])
     check(p["party"] == "site0" and key in (two / "roster").read_bytes(), "the proof names another key")
+    check(all(any(bytes.fromhex(s["he"])) == encrypted for s in p["statements"]), "the encryption key, or none")
     made = [statement(s, p["clients"]) for s in p["statements"]]
     one, other = p["statements"]
     check(made[0] != made[1] and one["h_setup"] == other["h_setup"] and one["slot"] == other["slot"] == p["slot"],
@@ -160,6 +162,9 @@ with tempfile.TemporaryDirectory() as name:
     run, two = write(sys.argv[2], "run"), write(sys.argv[3], "two")
     honest()
     tampered()
-    proof()
+    proof(two, False)
+    sealed = write(sys.argv[3], "sealed", "--write-encrypted")
+    if sealed is not None:
+        proof(sealed, True)
     refused()
 finish()

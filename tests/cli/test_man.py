@@ -38,6 +38,20 @@ def compare(what, page, program):
     check(len(page) == len(set(page)), f"{what}: an option stands twice in the man page")
 
 
+def words(text):
+    return set(re.findall(r"[a-z0-9]+", text.lower()))
+
+
+def compare_texts(what, roff, program, *command):
+    """Every word that the help says of an option stands in the man page, too."""
+    page = {o: words(text) for o, text in
+            re.findall(r'^\.TP\n\.BI? "?(--[a-z-]+)[^\n]*\n(.*?)(?=^\.(?:TP|S[SH]|PP)|\Z)', roff, re.MULTILINE | re.DOTALL)}
+    for option, text in re.findall(r"^  (--[a-z-]+)(?: [^ ]+)? +(.*(?:\n {12,}.*)*)", program.run(*command, "--help").stdout,
+                                   re.MULTILINE):
+        missing = words(text) - page.get(option, set())
+        check(not missing, f"{what} {option}: the help says {sorted(missing)}, the man page does not")
+
+
 def section(page, title):
     found = re.search(rf"^\.SH {title}\n(.*?)(?=^\.SH |\Z)", page, re.MULTILINE | re.DOTALL)
     return found.group(1) if check(found, f"no section {title}") else ""
@@ -54,6 +68,7 @@ def the_toolbox():
     for command in commands:
         compare(f"deepafl {command}", described(parts.get(command, "")),
                 offered(deepafl, command, *second.get(command, [])))
+        compare_texts(f"deepafl {command}", parts.get(command, ""), deepafl, command, *second.get(command, []))
     return page
 
 

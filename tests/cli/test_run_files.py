@@ -135,7 +135,8 @@ def explained():
     for digest in (told["roster"], told["config"]):
         check(" ".join(digest[i:i + 4] for i in range(0, 64, 4)) in text, "no hash in groups of four")
     for needle in (*NAMES, "cell 0:", "cell 1:", "11, with 18 slots", "w = 48", "t = 4", "n_min = 5", "m = 3", "g = 3", "c = 1",
-                   "a = 1", "2 of 7 clients may vanish", "1 may be missing", "What the server learns", "gelu"):
+                   "a = 1", "2 of 7 clients may vanish", "1 may be missing", "What the server learns", "at most c clients collude",
+                   "these rows, cells and seed", "gelu"):
         check(needle in text, f"config check does not say '{needle}'")
     check("Warnings" not in text, "warnings without a reason")
     for changes in ({"schedule: delta": "schedule: full"}, {"participation: 1": "participation: 0.5"}):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A server's state belongs to one run: with another config or roster it is refused, and no model is made of it."""
+"""A server's state belongs to one run: with another config or roster it is refused, and no model is made of it. So does an
+audit log."""
 import random
 import re
 import sys
@@ -38,6 +39,11 @@ with Federation((deepafl, agent), digits, 3, 3, layers=1, rng=rng) as f:
         check(code == 3 and "E_STATE_LOST" in f.log("server").splitlines()[-1],
               f"{change.__name__}: exit code {code}: {f.log('server')[-500:]}")
         check(not model.exists(), f"{change.__name__}: a model was written")
+    # A client has another number there: it needs another audit log, and is told which one and how.
+    name = f.names[0]
+    f.start(name)
+    code, said = f.wait(20, [name])[name], f.log(name).splitlines()[-1]
+    check(code == 2 and "audit.log: " in said and "--audit" in said, f"another number: exit code {code}: {said}")
     # Its own run is over, which it knows, and the model is made again.
     run.write_text(own)
     f.start("server")

@@ -100,6 +100,10 @@ def wrong_configs(f):
             keys[1], keys[0]).replace("@", keys[1]).replace(*more))
         intruder(f, name, "site5", config=config, state=f.dir / "site5.state")
         refused_here(f, name, 1, "E_POLICY", says)
+        # Nothing but errors is shown then, but these are.
+        intruder(f, f"{name}_quiet", "site5", config=config, state=f.dir / "site5.state", more=["--quiet"])
+        refused_here(f, f"{name}_quiet", 1, "E_POLICY", says, '"event":"out"')
+        check('"event":"connected"' not in f.log(f"{name}_quiet"), "--quiet: what is no error is shown")
     floors = {"min_cohort": (["--min-cohort", "4"], "m = 3"), "min_cell": (["--min-cell", "4"], "g = 3")}
     for name, (more, says) in floors.items():
         intruder(f, name, "site5", more=more)

@@ -395,6 +395,51 @@ static bool other_secret(bool stopped)
     return taken;
 }
 
+/* M3. It says that it was shown another setup: that costs its cell, and no
+ * slot, and not the run. */
+static bool change_ack(lab *l, lab_letter *m, void *ctx)
+{
+    uint16_t *liar = ctx;
+    dafl_setup_ack ack;
+    dafl_writer w = {0};
+
+    if (m->envelope.type != DAFL_MSG_SETUP_ACK || m->from != *liar)
+        return true;
+    assert_ok(dafl_get_setup_ack(&ack, m->envelope.body));
+    ack.h_setup.b[0] ^= 1;
+    dafl_put_setup_ack(&w, &ack);
+    lab_letter_reseal(l, m, dafl_writer_bytes(&w));
+    dafl_writer_drop(&w);
+    return true;
+}
+
+static bool other_setup(bool stopped)
+{
+    lab_scenario s = lab_scenario_for(15, 3, random_u64());
+    uint16_t liar = (uint16_t)random_size(0, 14);
+    dafl_members left;
+    bool costs;
+    lab *l;
+
+    s.intercept = change_ack;
+    s.ctx = &liar;
+    s.config.tries = 2;
+    l = lab_new(&s);
+    left = rogue_without(l, liar);
+    costs = lab_run(l) != LAB_DONE ||
+            dafl_server_stat(lab_server(l)).failed > 0 ||
+            dafl_server_stat(lab_server(l)).enrolments > 1;
+    if (stopped && !costs) {
+        lab_check_done(l);
+        for (uint32_t q = 0; q < 3; q++)
+            lab_check_cohort(l, q, &left);
+        assert_true(
+            rogue_blamed(l, lab_server_index(l), liar, DAFL_E_SETUP_SPLIT) > 0);
+    }
+    lab_free(&l);
+    return costs;
+}
+
 /* ---- another client's upload ---- */
 
 typedef struct {
@@ -479,6 +524,7 @@ const lab_attack attacks_client[] = {
     {"M3 split_secret", DAFL_WEAK_BAR, split_secret},
     {"M3 no_polynomial", DAFL_WEAK_BAR, no_polynomial},
     {"M3 other_secret", DAFL_WEAK_COMMITMENT, other_secret},
+    {"M3 other_setup", DAFL_WEAK_NOTHING, other_setup},
     {"M4 copied_end", DAFL_WEAK_END, copied_end},
     {0},
 };

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a server and its colluders do stands in the logs of the others: R9
  * audit_policy with clients that lack a check; M9 two_statements_evidence. With
- * --write DIR the logs of the honest in M9, for the tests of the command. */
+ * --write DIR the logs of the honest in M9, for the tests of the command;
+ * --write-encrypted DIR those of a run with encryption. */
 #include "tests/check.h"
 
+#include "crypto/he.h"
 #include "protocol/context.h"
 #include "protocol/weaken.h"
 #include "tests/lab/audited.h"
@@ -252,7 +254,7 @@ static bool deviate(lab *l, lab_letter *m, void *ctx)
 }
 
 /* A lab in which the server has done so. */
-static lab *deviating_lab(way how, uint16_t n_colluders)
+static lab *deviating_lab(way how, uint16_t n_colluders, bool encrypted)
 {
     static script s; /* one lab at a time */
     lab_scenario scenario =
@@ -263,6 +265,8 @@ static lab *deviating_lab(way how, uint16_t n_colluders)
                  .n_colluders = n_colluders,
                  .victim = (uint16_t)(how == GROUPS ? 0 : random_size(0, 5)),
                  .signers = dafl_members_none(6)};
+    if (encrypted)
+        lab_scenario_encrypt(&scenario);
     scenario.audit = true;
     scenario.intercept = deviate;
     scenario.ctx = &s;
@@ -312,7 +316,7 @@ static void clients_that_refuse_have_clean_logs(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(deviations); i++) {
-        lab *l = deviating_lab(deviations[i].how, 0);
+        lab *l = deviating_lab(deviations[i].how, 0, false);
         assert_int_equal(clients_found(l, deviations[i].rule), 0);
         for (uint16_t u = 0; u < 6; u++)
             assert_true(
@@ -328,7 +332,7 @@ static void clients_without_a_check_break_its_rule(void **state)
     for (size_t i = 0; i < COUNT(deviations); i++) {
         lab *l;
         dafl_weakened = deviations[i].check;
-        l = deviating_lab(deviations[i].how, 0);
+        l = deviating_lab(deviations[i].how, 0, false);
         dafl_weakened = DAFL_WEAK_NOTHING; /* the auditor lacks nothing */
         assert_int_equal(clients_found(l, deviations[i].rule), 6);
         lab_free(&l);
@@ -350,7 +354,6 @@ static void hash_members(dafl_hash *h, const dafl_members *m)
 /* Made anew from its parts, as protocol/context.h says. */
 static dafl_digest statement_again(const dafl_audit_statement *s)
 {
-    static const dafl_digest no_encryption;
     dafl_digest d;
     dafl_hash h;
 
@@ -361,7 +364,7 @@ static dafl_digest statement_again(const dafl_audit_statement *s)
     dafl_hash_digest(&h, &s->model);
     dafl_hash_u64(&h, s->len);
     dafl_hash_part(&h, &s->w, 1);
-    dafl_hash_digest(&h, &no_encryption);
+    dafl_hash_digest(&h, &s->he);
     dafl_hash_end(&h, &d);
     dafl_hash_init(&h, "deepafl/cast");
     dafl_hash_digest(&h, &d);
@@ -399,7 +402,7 @@ static void two_statements_prove_who_signed_both(void **state)
 {
     (void)state;
     for (uint16_t n = 1; n <= 4; n += 3) {
-        lab *l = deviating_lab(GROUPS, n);
+        lab *l = deviating_lab(GROUPS, n, false);
         uint64_t silent = (1ull << n) - 1, server = 64;
         audited a = audited_take(l);
         dafl_audit_report *r;
@@ -439,11 +442,39 @@ static void two_statements_prove_who_signed_both(void **state)
     }
 }
 
-static int write_logs(const char *to)
+/* The statement holds the digest of the encryption key too, so the proof does.
+ */
+static void a_proof_has_the_encryption_key(void **state)
 {
-    lab *l = deviating_lab(GROUPS, 1);
-    audited a = audited_take(l);
+    lab *l;
+    audited a;
+    dafl_audit_report *r;
 
+    (void)state;
+    if (!dafl_he_built())
+        skip();
+    l = deviating_lab(GROUPS, 1, true);
+    a = audited_take(l);
+    r = audited_judge(&a, 1 | 64);
+    assert_int_equal(r->n_proofs, 1);
+    assert_int_equal(r->proofs[0].client, 0);
+    assert_false(sodium_is_zero(r->statements[r->proofs[0].statements[0]].he.b,
+                                DAFL_HASH_BYTES));
+    check_proof(l, r, &r->proofs[0]);
+    dafl_audit_report_free(&r);
+    audited_drop(&a);
+    lab_free(&l);
+}
+
+static int write_logs(const char *to, bool encrypted)
+{
+    lab *l;
+    audited a;
+
+    if (encrypted && !dafl_he_built())
+        return 77;
+    l = deviating_lab(GROUPS, 1, encrypted);
+    a = audited_take(l);
     audited_write(&a, to, 1 | 64);
     audited_drop(&a);
     lab_free(&l);
@@ -458,10 +489,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(clients_without_a_check_break_its_rule),
 #endif
         cmocka_unit_test(two_statements_prove_who_signed_both),
+        cmocka_unit_test(a_proof_has_the_encryption_key),
     };
 
     check_seed();
     if (argc == 3 && strcmp(argv[1], "--write") == 0)
-        return write_logs(argv[2]);
+        return write_logs(argv[2], false);
+    if (argc == 3 && strcmp(argv[1], "--write-encrypted") == 0)
+        return write_logs(argv[2], true);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
