@@ -41,6 +41,14 @@ void lab_leave(lab *l, uint16_t client, uint32_t question, lab_phase phase,
                            .back = back});
 }
 
+void lab_leave_all(lab *l, const dafl_members *who, uint32_t question,
+                   lab_phase phase, lab_back back)
+{
+    for (uint16_t u = 0; u < who->n; u++)
+        if (dafl_members_has(who, u))
+            lab_leave(l, u, question, phase, back);
+}
+
 void lab_leave_crashing(lab *l, uint16_t client, uint32_t question,
                         lab_phase phase, lab_back back)
 {
