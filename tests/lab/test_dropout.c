@@ -103,7 +103,7 @@ static void with_too_many_gone_for_good_the_run_ends_with_a_name(void **state)
 
 /* D3. Client 7 of the cell 6 7 8 is gone for the rest of the slot of question
  * 2, to which question 3 would be tied. (a_cell_with_a_gap_.. of
- * test_integrity.c is the same with a model.) */
+ * test_integrity_model.c is the same with a model.) */
 static void a_cell_with_a_gap_is_out_and_stays_closed(void **state)
 {
     (void)state;
