@@ -129,6 +129,8 @@ void lab_scenario_collude(lab_scenario *s, uint16_t c);
 /* The same with encryption and a key holder; numbers of 56 bits. What SEAL
  * draws does not follow from the seed. */
 void lab_scenario_encrypt(lab_scenario *s);
+/* Whether this build can; if not, says so: the program leaves with 77. */
+bool lab_can_encrypt(void);
 /* Answers that take so many UPLOAD messages. */
 void lab_scenario_chunks(lab_scenario *s, uint32_t chunks);
 

@@ -14,23 +14,6 @@
 
 /* ---- statistics of bytes ---- */
 
-/* The words as the wire has them. */
-static void look_at_words(statistics *s, const uint64_t *words, size_t n,
-                          unsigned w)
-{
-    uint8_t *bytes = calloc(n, w / 8);
-
-    assert_non_null(bytes);
-    dafl_ring_pack(bytes, words, n, w);
-    look_at(s, bytes, n * (w / 8));
-    free(bytes);
-}
-
-static bool is_uniform(const statistics *s)
-{
-    return fabs(histogram_z(s)) <= Z_LIMIT && fabs(serial_z(s)) <= Z_LIMIT;
-}
-
 static void assert_uniform(const statistics *s, const char *what, int kind,
                            unsigned w)
 {

@@ -8,18 +8,12 @@ static dafl_pool *pool;
 
 int open_world(void **state)
 {
-    if (make_dir(state) != 0)
-        return -1;
-    data = random_data(ROWS + HELD, 7, 4);
-    assert_ok(dafl_pool_new(&pool, 1));
-    return 0;
+    return open_rows(state, &data, &pool, ROWS + HELD, 7, 4);
 }
 
 int close_world(void **state)
 {
-    dafl_pool_free(&pool);
-    dafl_data_close(&data);
-    return remove_dir(state);
+    return close_rows(state, &data, &pool);
 }
 
 dafl_params params(void)
