@@ -2,6 +2,7 @@
 #include "tests/lab/table.h"
 
 #include "tests/check.h"
+#include "tests/lab/silent.h"
 
 table_state table;
 
@@ -54,12 +55,6 @@ static void *table_server(lab *l)
     return malloc(1);
 }
 
-static dafl_fault table_follow(void *self, const dafl_segment *segment)
-{
-    (void)self;
-    return segment->bytes.len == 0 ? DAFL_FAULT_NONE : DAFL_E_MODEL;
-}
-
 static dafl_fault table_shape(void *self, const dafl_question *q,
                               dafl_shape *out)
 {
@@ -77,28 +72,12 @@ static dafl_fault table_answer(void *self, const dafl_question *q, int64_t *x,
     return DAFL_FAULT_NONE;
 }
 
-static dafl_fault table_rewind(void *self)
-{
-    (void)self;
-    return DAFL_FAULT_NONE;
-}
-
 static bool table_next(void *self, bool plain, dafl_question *out)
 {
     (void)self;
     (void)plain;
     *out = (dafl_question){.number = table.taken};
     return table.taken < table.questions;
-}
-
-static dafl_fault table_segment(void *self, uint32_t number, dafl_segment *out,
-                                dafl_writer *bytes)
-{
-    (void)self;
-    (void)number;
-    (void)out;
-    (void)bytes;
-    return DAFL_FAULT_NONE;
 }
 
 static dafl_fault table_take(void *self, const dafl_question *q,
@@ -115,16 +94,16 @@ static dafl_fault table_take(void *self, const dafl_question *q,
 }
 
 const dafl_client_method table_client_method = {
-    .follow = table_follow,
+    .follow = follow_nothing,
     .shape = table_shape,
     .answer = table_answer,
-    .rewind = table_rewind,
+    .rewind = rewind_nothing,
 };
 
 const dafl_server_method table_server_method = {
     .next = table_next,
     .shape = table_shape,
-    .segment = table_segment,
+    .segment = segment_of_nothing,
     .take = table_take,
 };
 

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "tests/protocol/deep_world.h"
+#include "tests/protocol/party.h"
 
 static void an_increment_is_for_the_cohort_of_its_ties(void **state)
 {
@@ -122,16 +123,9 @@ static dafl_roster *make_roster(size_t size)
     assert_non_null(p);
     assert_non_null(roster);
     for (size_t i = 0; i <= PARTIES; i++) {
-        uint8_t seed[64] = {(uint8_t)(i + 1)};
         dafl_secret_identity id;
-        char name[16];
 
-        seed[33] = (uint8_t)(i + 1); /* X25519 drops bits of byte 32 */
-        (void)snprintf(name, sizeof name, "p%zu", i);
-        assert_ok(dafl_identity_new_derand(&id, name, seed, NULL));
-        p[i].id = id.public;
-        p[i].role = i < PARTIES ? DAFL_ROLE_CLIENT : DAFL_ROLE_SERVER;
-        p[i].cell = (uint16_t)(i < PARTIES ? i / size : DAFL_NO_CELL);
+        p[i] = party_at(i, PARTIES, size, &id);
     }
     assert_ok(dafl_roster_make(roster, p, PARTIES + 1, NULL));
     free(p);
