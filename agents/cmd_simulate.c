@@ -295,10 +295,9 @@ static dafl_err run(simulation *sim, dafl_why *why)
     DAFL_TRY(train(sim, why));
     if (sim->set.model != NULL)
         DAFL_TRY(dafl_model_save(sim->model, sim->set.model, why));
-    if (!sim->set.json)
-        simulate_print_summary(sim);
-    else if (!simulate_print_json(sim))
-        return dafl_fail(why, DAFL_ERR_SYS, "cannot write to standard output");
+    if (sim->set.json)
+        return cli_printed(simulate_print_json(sim), why);
+    simulate_print_summary(sim);
     return DAFL_OK;
 }
 
