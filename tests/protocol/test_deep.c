@@ -106,7 +106,8 @@ static void held_out_rows_follow_the_model_and_are_counted_only(void **state)
 
 /* ---- missing, asking again, starting over ---- */
 
-/* A twin of client 0 that is asked only now and then. */
+/* A twin of client 0 that is asked only now and then, and may forget what it
+ * has left behind. */
 static void one_that_missed_questions_answers_like_the_others(void **state)
 {
     (void)state;
@@ -120,6 +121,8 @@ static void one_that_missed_questions_answers_like_the_others(void **state)
         size_t compared = 0;
         dafl_question q;
 
+        if (random_size(0, 1) == 0)
+            dafl_deep_client_forget(twin);
         while (sm->next(w->server, random_size(0, 3) == 0, &q)) {
             size_t len = length(w, &q);
             int64_t *mine = NULL, *sum = integers(len);
@@ -165,6 +168,7 @@ static void a_question_may_be_asked_again(void **state)
         dafl_members all = all_of(w->n);
         dafl_question q;
 
+        dafl_deep_client_forget(w->clients[0]);
         while (sm->next(w->server, false, &q)) {
             dafl_question full = {.number = q.number};
             size_t len;
@@ -285,6 +289,7 @@ static void one_that_starts_over_answers_as_before(void **state)
     size_t times = 1;
 
     (void)state;
+    dafl_deep_client_forget(w->clients[0]);
     while (sm->next(w->server, true, &q)) {
         int64_t *sum = sum_of(w, &q, &all), *again;
 
