@@ -176,7 +176,6 @@ typedef enum {
     LAB_AFTER_REVEAL, /* its REVEAL is the last that reaches the server */
     LAB_PHASES
 } lab_phase;
-const char *lab_phase_name(lab_phase phase);
 
 typedef enum {
     LAB_FOR_GOOD,

@@ -19,11 +19,6 @@ static const struct {
     [LAB_AFTER_REVEAL] = {"after REVEAL", LAB_HOW_ARRIVED, DAFL_MSG_REVEAL},
 };
 
-const char *lab_phase_name(lab_phase phase)
-{
-    return (size_t)phase < LAB_PHASES ? moments[phase].name : "?";
-}
-
 static void plan(lab *l, const lab_leaving *leaving)
 {
     if (leaving->client >= l->scenario.k || leaving->phase >= LAB_PHASES)
@@ -65,7 +60,7 @@ static void go(lab *l, lab_party *client, const lab_leaving *leaving,
     uint64_t back = leaving->back == LAB_SOON ? l->now + 1 : LAB_NEVER;
 
     lab_say(l, "client %u leaves %s", (unsigned)client->index,
-            lab_phase_name(leaving->phase));
+            moments[leaving->phase].name);
     client->away_slot = leaving->back == LAB_NEXT_SLOT ? slot : 0;
     if (leaving->crash) {
         lab_party_crash(l, client, back);
