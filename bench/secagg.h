@@ -11,7 +11,7 @@
 /* The numbers of client u. */
 int64_t number_of(size_t u, size_t i);
 
-void die(const char *what);
+_Noreturn void die(const char *what);
 
 /* ---- the wire: u8 kind, u32 number, u64 len, bytes ---- */
 

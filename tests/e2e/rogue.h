@@ -11,7 +11,7 @@ extern runfile *run;
 extern uint64_t chance; /* the state of draw */
 
 /* Say so and exit; or only if there is an error. */
-void quit(const char *format, ...);
+_Noreturn void quit(const char *format, ...);
 void need(dafl_err err, const char *what, const dafl_why *why);
 
 uint64_t draw(uint64_t below);
