@@ -142,6 +142,13 @@ bool cli_print_json(json_t *object)
     return ok;
 }
 
+dafl_err cli_printed(bool printed, dafl_why *why)
+{
+    return printed ? DAFL_OK
+                   : dafl_fail(why, DAFL_ERR_SYS,
+                               "cannot write to standard output");
+}
+
 void cli_progress_start(cli_progress *p, bool quiet)
 {
     *p = (cli_progress){.quiet = quiet,

@@ -59,6 +59,8 @@ void cli_check_rows(void);
 json_t *cli_params_json(const dafl_params *p);
 /* Print and release; false when stdout cannot be written. */
 bool cli_print_json(json_t *object);
+/* DAFL_OK if `printed`; else DAFL_ERR_SYS, which is about stdout. */
+DAFL_CHECK dafl_err cli_printed(bool printed, dafl_why *why);
 
 /* A bar on a terminal, a line every few seconds otherwise; on stderr. */
 typedef struct {

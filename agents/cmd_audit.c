@@ -309,13 +309,13 @@ static dafl_err verify(job *j, dafl_why *why)
         print_findings(j);
         return DAFL_OK;
     }
-    if (!cli_print_json(json_pack("{s:b, s:o, s:o, s:I, s:o, s:o}", "clean",
-                                  j->report->n_found == 0, "logs", json_logs(j),
-                                  "slots", json_slots(j), "found",
-                                  (json_int_t)j->report->n_found, "findings",
-                                  json_findings(j), "proofs", json_proofs(j))))
-        return dafl_fail(why, DAFL_ERR_SYS, "cannot write to standard output");
-    return DAFL_OK;
+    return cli_printed(
+        cli_print_json(json_pack("{s:b, s:o, s:o, s:I, s:o, s:o}", "clean",
+                                 j->report->n_found == 0, "logs", json_logs(j),
+                                 "slots", json_slots(j), "found",
+                                 (json_int_t)j->report->n_found, "findings",
+                                 json_findings(j), "proofs", json_proofs(j))),
+        why);
 }
 
 int cmd_audit(int argc, char **argv)

@@ -434,9 +434,7 @@ static dafl_err check(const char *path, bool json, dafl_why *why)
     else
         print_facts(&f, path);
     runfile_free(&run);
-    return printed ? DAFL_OK
-                   : dafl_fail(why, DAFL_ERR_SYS,
-                               "cannot write to standard output");
+    return cli_printed(printed, why);
 }
 
 int cmd_config(int argc, char **argv)

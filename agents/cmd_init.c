@@ -422,14 +422,12 @@ static dafl_err print_run(const settings *set, const runfile *run,
                        DAFL_HASH_BYTES);
         sodium_bin2hex(config, sizeof config, run->config_digest.b,
                        DAFL_HASH_BYTES);
-        if (!cli_print_json(json_pack("{s:s, s:I, s:I, s:s, s:s}", "file",
-                                      set->out, "clients",
-                                      (json_int_t)run->roster.n_clients,
-                                      "cells", (json_int_t)run->roster.n_cells,
-                                      "roster", roster, "config", config)))
-            return dafl_fail(why, DAFL_ERR_SYS,
-                             "cannot write to standard output");
-        return DAFL_OK;
+        return cli_printed(cli_print_json(json_pack(
+                               "{s:s, s:I, s:I, s:s, s:s}", "file", set->out,
+                               "clients", (json_int_t)run->roster.n_clients,
+                               "cells", (json_int_t)run->roster.n_cells,
+                               "roster", roster, "config", config)),
+                           why);
     }
     runfile_digest_text(roster, &run->roster_digest);
     runfile_digest_text(config, &run->config_digest);

@@ -16,10 +16,10 @@ static dafl_err print_identity(const dafl_identity *id, const char *path,
         printf("%s\n", line);
         return DAFL_OK;
     }
-    if (!cli_print_json(json_pack("{s:s, s:s, s:s}", "name", id->name, "file",
-                                  path, "public", line)))
-        return dafl_fail(why, DAFL_ERR_SYS, "cannot write to standard output");
-    return DAFL_OK;
+    return cli_printed(
+        cli_print_json(json_pack("{s:s, s:s, s:s}", "name", id->name, "file",
+                                 path, "public", line)),
+        why);
 }
 
 static dafl_err keygen(const char *name, const char *out, bool json,

@@ -104,11 +104,11 @@ static dafl_err evaluate(job *j, dafl_why *why)
             printf("layer %3zu: %6.2f%% (%llu of %zu)\n", t, 100 * share,
                    (unsigned long long)correct, j->data.n);
     }
-    if (j->json && !cli_print_json(json_pack(
-                       "{s:s, s:I, s:o}", "model", j->model_path, "rows",
-                       (json_int_t)j->data.n, "layers", list)))
-        return dafl_fail(why, DAFL_ERR_SYS, "cannot write to standard output");
-    return DAFL_OK;
+    return cli_printed(!j->json ||
+                           cli_print_json(json_pack(
+                               "{s:s, s:I, s:o}", "model", j->model_path,
+                               "rows", (json_int_t)j->data.n, "layers", list)),
+                       why);
 }
 
 static dafl_err read_layer(const job *j, size_t *out, dafl_why *why)
@@ -179,12 +179,11 @@ static dafl_err predict(job *j, dafl_why *why)
                j->scores ? "scores" : "labels", j->data.n, upto);
         return DAFL_OK;
     }
-    if (!cli_print_json(json_pack("{s:s, s:s, s:I, s:I}", "out", j->out, "kind",
-                                  j->scores ? "scores" : "labels", "rows",
-                                  (json_int_t)j->data.n, "layer",
-                                  (json_int_t)upto)))
-        return dafl_fail(why, DAFL_ERR_SYS, "cannot write to standard output");
-    return DAFL_OK;
+    return cli_printed(cli_print_json(json_pack(
+                           "{s:s, s:s, s:I, s:I}", "out", j->out, "kind",
+                           j->scores ? "scores" : "labels", "rows",
+                           (json_int_t)j->data.n, "layer", (json_int_t)upto)),
+                       why);
 }
 
 static int finish(const char *word, job *j, dafl_err err, const dafl_why *why)
@@ -292,9 +291,7 @@ static dafl_err inspect(const char *path, bool json, dafl_why *why)
         json_decref(list);
     }
     dafl_model_free(&model);
-    return printed ? DAFL_OK
-                   : dafl_fail(why, DAFL_ERR_SYS,
-                               "cannot write to standard output");
+    return cli_printed(printed, why);
 }
 
 int cmd_inspect(int argc, char **argv)

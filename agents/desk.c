@@ -191,12 +191,23 @@ static dafl_err log_says(const desk *d, dafl_err err, dafl_why *why)
     return err;
 }
 
+/* Make everything durable; the audit log's head is then d->audit.head. */
+static dafl_err flush(desk *d, dafl_why *why)
+{
+    if (d->lines)
+        DAFL_TRY(log_says(d, logfile_sync(d->log), why));
+    d->lines = d->pressing = false;
+    DAFL_TRY(store_says(d, store_flush(d->store), why));
+    d->records = false;
+    return DAFL_OK;
+}
+
 static dafl_err tell(desk *d, const dafl_effect *e, dafl_why *why)
 {
     /* A line that speaks of a record which a crash takes back accuses us of
      * doing it twice. */
     if (d->records)
-        DAFL_TRY(desk_flush(d, why));
+        DAFL_TRY(flush(d, why));
     metrics_link(d->metrics, d->link);
     watch_event(&d->watch, &e->event);
     dafl_writer_clear(&d->line);
@@ -212,20 +223,10 @@ static dafl_err tell(desk *d, const dafl_effect *e, dafl_why *why)
                     why);
 }
 
-dafl_err desk_flush(desk *d, dafl_why *why)
-{
-    if (d->lines)
-        DAFL_TRY(log_says(d, logfile_sync(d->log), why));
-    d->lines = d->pressing = false;
-    DAFL_TRY(store_says(d, store_flush(d->store), why));
-    d->records = false;
-    return DAFL_OK;
-}
-
 dafl_err desk_rest(desk *d, dafl_why *why)
 {
     if (d->pressing)
-        return desk_flush(d, why);
+        return flush(d, why);
     DAFL_TRY(store_says(d, store_flush(d->store), why));
     d->records = false;
     return DAFL_OK;
@@ -240,7 +241,7 @@ static dafl_err send_out(desk *d, const dafl_effect *e, dafl_why *why)
 {
     dafl_err err;
 
-    DAFL_TRY(desk_flush(d, why));
+    DAFL_TRY(flush(d, why));
     err = !is_server(d) ? link_send(d->link, 0, e->bytes)
           : e->to_holder
               ? link_send(d->link, d->run->roster.n_clients + 1, e->bytes)

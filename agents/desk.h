@@ -55,11 +55,9 @@ void desk_close(desk *d);
 
 /* Carry out one effect. After an error nothing more is to be sent. */
 DAFL_CHECK dafl_err desk_do(desk *d, const dafl_effect *effect, dafl_why *why);
-/* Make everything durable; the audit log's head is then d->audit.head. */
-DAFL_CHECK dafl_err desk_flush(desk *d, dafl_why *why);
-/* The same when there is time, but not for messages that were dropped: whoever
- * sends many of them must not keep the disk busy. Their lines are durable
- * before anything is sent, like all others. */
+/* When there is time: make everything durable, but lines on messages that were
+ * dropped: whoever sends many of them must not keep the disk busy. Their lines
+ * are durable before anything is sent, like all others. */
 DAFL_CHECK dafl_err desk_rest(desk *d, dafl_why *why);
 
 /* Bounds for the link: messages as long as the run needs them. Others may have

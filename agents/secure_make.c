@@ -146,8 +146,10 @@ static void found_client(void *ctx, unsigned worker, size_t i)
     (void)worker;
     c->err =
         dafl_deep_client_new(&c->deep, s->params, found, project, c, &c->why);
-    if (c->err == DAFL_OK)
+    if (c->err == DAFL_OK) {
         dafl_deep_client_allow(c->deep, true, true); /* nobody looks */
+        dafl_deep_client_forget(c->deep);
+    }
     if (c->err == DAFL_OK)
         c->err = dafl_client_new(&c->machine, &params, NULL, &c->why);
     if (c->err == DAFL_OK)

@@ -337,8 +337,3 @@ bool dafl_client_over(const dafl_client *c)
 {
     return c->over;
 }
-
-uint16_t dafl_client_index(const dafl_client *c)
-{
-    return c->node.index;
-}

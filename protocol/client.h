@@ -85,7 +85,5 @@ const char *dafl_client_says(const dafl_client *c);
 /* By its journal its last run is over, and it has not been invited to another
  * one since. */
 bool dafl_client_over(const dafl_client *c);
-/* Its number in the roster. */
-uint16_t dafl_client_index(const dafl_client *c);
 
 #endif

@@ -427,8 +427,3 @@ dafl_server_stats dafl_server_stat(const dafl_server *s)
 {
     return s->stats;
 }
-
-dafl_members dafl_server_online(const dafl_server *s)
-{
-    return s->online;
-}

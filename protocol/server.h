@@ -90,7 +90,5 @@ dafl_server_state dafl_server_where(const dafl_server *s);
 dafl_fault dafl_server_fault(const dafl_server *s);
 uint32_t dafl_server_slot(const dafl_server *s);
 dafl_server_stats dafl_server_stat(const dafl_server *s);
-/* The clients that have been heard since the transport lost them. */
-dafl_members dafl_server_online(const dafl_server *s);
 
 #endif

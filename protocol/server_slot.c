@@ -111,7 +111,8 @@ static void cast(dafl_server *s)
     grant(s);
 }
 
-size_t dafl_server_upload_bytes(const dafl_server *s)
+/* Bytes of an upload. */
+static size_t upload_bytes(const dafl_server *s)
 {
     return s->encryption != NULL
                ? dafl_he_bytes(s->shape.len)
@@ -124,7 +125,7 @@ dafl_fault dafl_server_on_upload(dafl_server *s, const dafl_envelope *m)
         (!dafl_members_has(&s->granted, m->sender) && !DAFL_WEAK(FIRST_END)))
         return DAFL_E_STATE;
     return dafl_node_take_chunk(&s->seats[m->sender].upload, m->body,
-                                dafl_server_upload_bytes(s), &s->err);
+                                upload_bytes(s), &s->err);
 }
 
 /* Add a whole upload to its cell, and the cell to the total once it is whole.
@@ -159,8 +160,7 @@ dafl_fault dafl_server_on_end(dafl_server *s, const dafl_envelope *m)
     if (m->slot != s->slot ||
         (!dafl_members_has(&s->granted, m->sender) && !DAFL_WEAK(FIRST_END)))
         return DAFL_E_STATE; /* the first END counts */
-    if ((end.len != dafl_server_upload_bytes(s) ||
-         seat->upload.len != end.len) &&
+    if ((end.len != upload_bytes(s) || seat->upload.len != end.len) &&
         !DAFL_WEAK(END))
         return DAFL_E_FORMAT;
     dafl_context_upload(&dig, &s->ctx2, m->sender,

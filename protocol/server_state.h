@@ -139,8 +139,6 @@ void dafl_server_resume(dafl_server *s, bool late);
 void dafl_server_send_model(dafl_server *s, const dafl_members *to);
 /* The key holder has given a key, or none is needed: send the question. */
 void dafl_server_begin_slot(dafl_server *s);
-/* Bytes of an upload. */
-size_t dafl_server_upload_bytes(const dafl_server *s);
 /* The bodies of SURV and CONF. */
 void dafl_server_put_surv(const dafl_server *s, dafl_writer *w);
 void dafl_server_put_conf(const dafl_server *s, dafl_writer *w);

@@ -28,6 +28,14 @@
 /* Not every program uses every helper. */
 #define CHECK_HELPER __attribute__((unused)) static
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED
+#endif
+#endif
+
 /* ---- a temporary directory ---- */
 
 static char dir[128];

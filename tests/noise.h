@@ -4,8 +4,11 @@
 #define DAFL_TESTS_NOISE_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "lib/ring.h"
 
 /* Two-sided p = 1e-6 of the normal distribution. */
 #define Z_LIMIT 4.8916
@@ -32,6 +35,18 @@ static inline void look_at(statistics *s, const uint8_t *bytes, size_t n)
     }
 }
 
+/* Words as the wire has them. */
+static inline void look_at_words(statistics *s, const uint64_t *words, size_t n,
+                                 unsigned w)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint8_t bytes[8];
+
+        dafl_ring_pack(bytes, &words[i], 1, w);
+        look_at(s, bytes, w / 8);
+    }
+}
+
 /* Chi-square of the histogram, 255 degrees of freedom, as a normal deviate by
  * Wilson and Hilferty's cube root. */
 static inline double histogram_z(const statistics *s)
@@ -55,6 +70,11 @@ static inline double serial_z(const statistics *s)
     if (variance == 0)
         return sqrt(n);
     return (s->products / n - mean * mean) / variance * sqrt(n);
+}
+
+static inline bool is_uniform(const statistics *s)
+{
+    return fabs(histogram_z(s)) <= Z_LIMIT && fabs(serial_z(s)) <= Z_LIMIT;
 }
 
 #endif

@@ -35,6 +35,24 @@ CHECK_HELPER dafl_data random_data(size_t n, size_t features, size_t classes)
     return data;
 }
 
+/* Around a case: random rows in a directory of its own, and a pool. */
+CHECK_HELPER int open_rows(void **state, dafl_data *data, dafl_pool **pool,
+                           size_t n, size_t features, size_t classes)
+{
+    if (make_dir(state) != 0)
+        return -1;
+    *data = random_data(n, features, classes);
+    assert_ok(dafl_pool_new(pool, 1));
+    return 0;
+}
+
+CHECK_HELPER int close_rows(void **state, dafl_data *data, dafl_pool **pool)
+{
+    dafl_pool_free(pool);
+    dafl_data_close(data);
+    return remove_dir(state);
+}
+
 typedef struct {
     size_t n;
     dafl_model *model; /* borrowed */
@@ -70,6 +88,20 @@ CHECK_HELPER crew make_crew(dafl_model *model, dafl_pool *pool,
     }
     dafl_projection_drop(&first);
     free(rows);
+    return c;
+}
+
+/* One site with one row. */
+CHECK_HELPER crew crew_of_row(dafl_model *model, dafl_pool *pool,
+                              const dafl_data *data, uint32_t row)
+{
+    crew c = {.n = 1, .model = model};
+    dafl_projection first;
+
+    assert_ok(dafl_model_projection(model, &first, 0));
+    assert_ok(dafl_site_new(&c.sites[0], &model->params, pool, data, &row, 1,
+                            &first, NULL));
+    dafl_projection_drop(&first);
     return c;
 }
 

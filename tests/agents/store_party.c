@@ -34,7 +34,8 @@ void party_secret(uint8_t *out, uint32_t slot)
     fill(out, PARTY_SECRET_BYTES, 2, slot);
 }
 
-uint32_t party_closed(size_t n)
+/* Slots that n records close. */
+static uint32_t closed(size_t n)
 {
     size_t last = n % PARTY_RECORDS;
 
@@ -88,15 +89,15 @@ static dafl_err go_on(store *s, size_t until, size_t *acked, int tell)
     size_t n = 0;
 
     DAFL_TRY(store_each_record(s, party_count, &n));
-    DAFL_TRY(store_erase(s, party_closed(n)));
+    DAFL_TRY(store_erase(s, closed(n)));
     while (n < until) {
         dafl_bytes bytes = {record, party_record(record, n)};
         if (n % PARTY_RECORDS == 0)
-            DAFL_TRY(keep_all(s, party_closed(n)));
+            DAFL_TRY(keep_all(s, closed(n)));
         DAFL_TRY(store_append(s, bytes));
         n++;
-        if (party_closed(n) != party_closed(n - 1))
-            DAFL_TRY(store_erase(s, party_closed(n)));
+        if (closed(n) != closed(n - 1))
+            DAFL_TRY(store_erase(s, closed(n)));
         else if (n / PARTY_RECORDS % 2 == 0 || n % PARTY_RECORDS > 4)
             DAFL_TRY(flush(s, n, acked, tell)); /* or it waits for more */
     }
@@ -195,7 +196,7 @@ size_t party_check(const char *path, size_t acked)
     store *s = NULL;
     dafl_why why = {""};
     expected e = {0};
-    uint32_t gone = party_closed(acked);
+    uint32_t gone = closed(acked);
 
     assert_gone(path, gone);
     if (party_open(&s, path, &why) != DAFL_OK)
@@ -203,7 +204,7 @@ size_t party_check(const char *path, size_t acked)
     assert_ok(store_each_record(s, party_count, &n));
     assert_true(n >= acked);
     e.gone = gone;
-    e.from = party_closed(n) + 1;
+    e.from = closed(n) + 1;
     e.to = (uint32_t)((n + PARTY_RECORDS - 1) / PARTY_RECORDS * PARTY_SLOTS);
     assert_ok(store_each_secret(s, look_at, &e));
     assert_int_equal(e.found, e.to + 1 - e.from);

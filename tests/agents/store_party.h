@@ -18,8 +18,6 @@
 /* The n-th record (from 0): writes it, returns its length. */
 size_t party_record(uint8_t *out, size_t n);
 void party_secret(uint8_t *out, uint32_t slot);
-/* Slots that n records close. */
-uint32_t party_closed(size_t n);
 
 DAFL_CHECK dafl_err party_open(store **out, const char *path, dafl_why *why);
 

@@ -4,6 +4,7 @@
 #include "tests/lab/attack.h"
 
 #include "tests/lab/curious.h"
+#include "tests/lab/figures.h"
 #include "tests/lab/trap.h"
 #include "tests/sites.h"
 
@@ -27,25 +28,6 @@ static void close_digits(void)
     dafl_pool_free(&pool);
 }
 
-static dafl_params params(size_t width, size_t hidden, uint32_t q)
-{
-    dafl_params p = {.features = digits.x.cols,
-                     .width = width,
-                     .hidden = hidden,
-                     .classes = 10,
-                     .layers = 2,
-                     .activation = DAFL_ACT_RELU,
-                     .lambda = 1,
-                     .gamma = 0.1,
-                     .schedule = DAFL_SCHEDULE_FULL,
-                     .contract = DAFL_CONTRACT_DEFAULT};
-
-    p.seed.b[0] = (uint8_t)random_u64();
-    p.contract.q = q;
-    assert_ok(dafl_params_check(&p, NULL));
-    return p;
-}
-
 /* n rows for k clients, as many for each. */
 static void deal(curious *c, const uint32_t *rows, size_t n, size_t k)
 {
@@ -57,28 +39,13 @@ static void deal(curious *c, const uint32_t *rows, size_t n, size_t k)
         c->first[u] = n * u / k;
 }
 
-static void shuffle(uint32_t *rows, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        size_t j = random_size(0, i);
-        uint32_t row = rows[i];
-        rows[i] = rows[j];
-        rows[j] = row;
-    }
-}
-
 /* The sum of a query over one row alone, by a client that has seen what the
  * others have seen; drop it. */
 static dafl_sum sum_of_row(const curious *c, uint32_t row, uint32_t question)
 {
-    crew one = {.n = 1, .model = c->model};
+    crew one = crew_of_row(c->model, pool, &digits, row);
     dafl_sum sum = {0};
-    dafl_projection first;
 
-    assert_ok(dafl_model_projection(c->model, &first, 0));
-    assert_ok(dafl_site_new(&one.sites[0], &c->p, pool, &digits, &row, 1,
-                            &first, NULL));
-    dafl_projection_drop(&first);
     for (uint32_t q = 1; q <= question; q++) {
         dafl_sum_drop(&sum);
         sum = ask(&one, &c->sums[q].query);
@@ -145,7 +112,7 @@ static bool trap_model(bool stopped)
         rows[i] = i;
     shuffle(rows, digits.n);
     for (int i = 0; i < (stopped ? 2 : TRIES) && !caught; i++) {
-        curious c = {.p = params(WIDTH, HIDDEN, 128),
+        curious c = {.p = curious_params(digits.x.cols, WIDTH, HIDDEN, 128),
                      .plant = plant_trap,
                      .careful = true};
         lab *l;
@@ -218,7 +185,7 @@ static bool with_nines(size_t nines, bool careful_server, lab_outcome *outcome,
                        size_t *refusals)
 {
     uint32_t rows[10 * 30];
-    curious c = {.p = params(16, 16, 4),
+    curious c = {.p = curious_params(digits.x.cols, 16, 16, 4),
                  .careful = true,
                  .careful_server = careful_server};
     bool seen;
@@ -324,7 +291,8 @@ static bool poison_visible(bool stopped)
     open_digits();
     for (poison = 0; poison < 2; poison++) {
         uint32_t rows[10 * 30];
-        curious c = {.p = params(16, 16, 4), .spoil = poison_answer};
+        curious c = {.p = curious_params(digits.x.cols, 16, 16, 4),
+                     .spoil = poison_answer};
         bool right = true;
         lab *l;
         c.p.activation = DAFL_ACT_GELU;

@@ -4,8 +4,19 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 
 #include <cmocka.h>
+
+#include "crypto/he.h"
+
+bool lab_can_encrypt(void)
+{
+    if (!dafl_he_built())
+        (void)fprintf(stderr, "SKIPPED, nothing was tested: there is no "
+                              "encryption in this build\n");
+    return dafl_he_built();
+}
 
 void lab_check_invariants(lab *l)
 {

@@ -144,6 +144,26 @@ static const lab_method method = {
     .free_server = free_server,
 };
 
+dafl_params curious_params(size_t features, size_t width, size_t hidden,
+                           uint32_t q)
+{
+    dafl_params p = {.features = features,
+                     .width = width,
+                     .hidden = hidden,
+                     .classes = 10,
+                     .layers = 2,
+                     .activation = DAFL_ACT_RELU,
+                     .lambda = 1,
+                     .gamma = 0.1,
+                     .schedule = DAFL_SCHEDULE_FULL,
+                     .contract = DAFL_CONTRACT_DEFAULT};
+
+    p.seed.b[0] = (uint8_t)random_u64();
+    p.contract.q = q;
+    assert_ok(dafl_params_check(&p, NULL));
+    return p;
+}
+
 lab *curious_lab(curious *c, uint16_t cell_size, uint64_t seed)
 {
     static uint8_t bytes[256];

@@ -58,6 +58,10 @@ struct curious {
     curious_sum sums[CURIOUS_SUMS];
 };
 
+/* Two layers with relu, ten classes, full sums; checked. */
+dafl_params curious_params(size_t features, size_t width, size_t hidden,
+                           uint32_t q);
+
 /* Borrows c, which is to outlive the lab, and forgets the sums of the lab
  * before. */
 lab *curious_lab(curious *c, uint16_t cell_size, uint64_t seed);

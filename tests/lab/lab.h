@@ -129,6 +129,8 @@ void lab_scenario_collude(lab_scenario *s, uint16_t c);
 /* The same with encryption and a key holder; numbers of 56 bits. What SEAL
  * draws does not follow from the seed. */
 void lab_scenario_encrypt(lab_scenario *s);
+/* Whether this build can; if not, says so: the program leaves with 77. */
+bool lab_can_encrypt(void);
 /* Answers that take so many UPLOAD messages. */
 void lab_scenario_chunks(lab_scenario *s, uint32_t chunks);
 
@@ -174,7 +176,6 @@ typedef enum {
     LAB_AFTER_REVEAL, /* its REVEAL is the last that reaches the server */
     LAB_PHASES
 } lab_phase;
-const char *lab_phase_name(lab_phase phase);
 
 typedef enum {
     LAB_FOR_GOOD,
@@ -186,6 +187,8 @@ typedef enum {
  * its connection breaks. Any number of times per client. */
 void lab_leave(lab *l, uint16_t client, uint32_t question, lab_phase phase,
                lab_back back);
+void lab_leave_all(lab *l, const dafl_members *who, uint32_t question,
+                   lab_phase phase, lab_back back);
 /* The same as a crash; the client restarts when it would be back. */
 void lab_leave_crashing(lab *l, uint16_t client, uint32_t question,
                         lab_phase phase, lab_back back);
@@ -293,6 +296,9 @@ size_t lab_events(const lab *l, const lab_event **out);
  * DAFL_FAULT_COUNT. */
 size_t lab_count(const lab *l, uint16_t party, dafl_event_kind kind,
                  dafl_fault fault);
+
+/* How a slot ended, by the server's own account; DAFL_FAULT_COUNT: not yet. */
+dafl_fault lab_result(const lab *l, uint32_t slot);
 
 /* What was sent and what was delivered, in order. The bodies of PEERS, SHARES
  * and SETUP are left out: they are long, and an intercept has them. */

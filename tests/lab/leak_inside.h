@@ -76,8 +76,6 @@ leak_vector *leak_vector_at(const leak *k, size_t i);
 
 /* ---- leak_streams.c: which masks are in a vector, and which it knows ---- */
 
-/* What the attacker knows of everybody's secrets of a slot; [client]. */
-const leak_secrets *leak_secrets_of(leak *k, uint32_t slot);
 /* The vector whose masks are in this one: itself, another one, or NULL: none
  * are. */
 const leak_upload *leak_streams_of(leak *k, leak_vector *v);

@@ -64,7 +64,8 @@ static bool rebuild(leak *k, const leak_slot *v, const leak_setup *s,
     return true;
 }
 
-const leak_secrets *leak_secrets_of(leak *k, uint32_t slot)
+/* What the attacker knows of everybody's secrets of a slot; [client]. */
+static const leak_secrets *secrets_of(leak *k, uint32_t slot)
 {
     leak_slot *v = leak_slot_of(k, slot);
     const leak_setup *s = leak_setup_of(k, slot);
@@ -82,12 +83,12 @@ const leak_secrets *leak_secrets_of(leak *k, uint32_t slot)
 
 bool leak_knows_b(leak *k, uint16_t client, uint32_t slot)
 {
-    return leak_secrets_of(k, slot)[client].known[LEAK_B];
+    return secrets_of(k, slot)[client].known[LEAK_B];
 }
 
 bool leak_knows_sk(leak *k, uint16_t client, uint32_t slot)
 {
-    return leak_secrets_of(k, slot)[client].known[LEAK_SK];
+    return secrets_of(k, slot)[client].known[LEAK_SK];
 }
 
 /* ---- what is in the bytes ---- */
@@ -208,7 +209,7 @@ const leak_upload *leak_streams_of(leak *k, leak_vector *v)
 /* The stream of u and v, or of u itself, if the attacker can make it. */
 static bool key_of(leak *k, const leak_upload *u, uint16_t v, dafl_key *out)
 {
-    const leak_secrets *s = leak_secrets_of(k, u->slot);
+    const leak_secrets *s = secrets_of(k, u->slot);
     dafl_public pk_u = keys_of(k, u->client, u->slot).pk;
     dafl_public pk_v = keys_of(k, v, u->slot).pk;
     dafl_err err = DAFL_OK;
@@ -233,7 +234,7 @@ static bool key_of(leak *k, const leak_upload *u, uint16_t v, dafl_key *out)
 
 bool leak_knows_stream(leak *k, const leak_upload *u, uint16_t v)
 {
-    const leak_secrets *s = leak_secrets_of(k, u->slot);
+    const leak_secrets *s = secrets_of(k, u->slot);
 
     return v == u->client ? s[v].known[LEAK_B]
                           : s[u->client].known[LEAK_SK] || s[v].known[LEAK_SK];

@@ -19,11 +19,6 @@ static const struct {
     [LAB_AFTER_REVEAL] = {"after REVEAL", LAB_HOW_ARRIVED, DAFL_MSG_REVEAL},
 };
 
-const char *lab_phase_name(lab_phase phase)
-{
-    return (size_t)phase < LAB_PHASES ? moments[phase].name : "?";
-}
-
 static void plan(lab *l, const lab_leaving *leaving)
 {
     if (leaving->client >= l->scenario.k || leaving->phase >= LAB_PHASES)
@@ -39,6 +34,14 @@ void lab_leave(lab *l, uint16_t client, uint32_t question, lab_phase phase,
                            .question = question,
                            .phase = phase,
                            .back = back});
+}
+
+void lab_leave_all(lab *l, const dafl_members *who, uint32_t question,
+                   lab_phase phase, lab_back back)
+{
+    for (uint16_t u = 0; u < who->n; u++)
+        if (dafl_members_has(who, u))
+            lab_leave(l, u, question, phase, back);
 }
 
 void lab_leave_crashing(lab *l, uint16_t client, uint32_t question,
@@ -57,7 +60,7 @@ static void go(lab *l, lab_party *client, const lab_leaving *leaving,
     uint64_t back = leaving->back == LAB_SOON ? l->now + 1 : LAB_NEVER;
 
     lab_say(l, "client %u leaves %s", (unsigned)client->index,
-            lab_phase_name(leaving->phase));
+            moments[leaving->phase].name);
     client->away_slot = leaving->back == LAB_NEXT_SLOT ? slot : 0;
     if (leaving->crash) {
         lab_party_crash(l, client, back);

@@ -23,6 +23,21 @@ size_t rogue_blamed(const lab *l, uint16_t by, uint16_t peer, dafl_fault fault)
     return found;
 }
 
+size_t rogue_threshold(const lab *l)
+{
+    const dafl_policy *p = &lab_config(l)->policy;
+    size_t t = 0;
+
+    assert_int_equal(dafl_threshold(&t, lab_scenario_of(l)->k, p->c, p->a),
+                     DAFL_FAULT_NONE);
+    return t;
+}
+
+dafl_members rogue_cell(const lab *l, uint16_t client)
+{
+    return dafl_roster_cell(lab_roster(l), lab_roster(l)->parties[client].cell);
+}
+
 dafl_members rogue_without(const lab *l, uint16_t client)
 {
     dafl_members left = lab_everybody(l), cell;
@@ -31,7 +46,7 @@ dafl_members rogue_without(const lab *l, uint16_t client)
         dafl_members_remove(&left, client);
         return left;
     }
-    cell = dafl_roster_cell(lab_roster(l), lab_roster(l)->parties[client].cell);
+    cell = rogue_cell(l, client);
     return dafl_members_minus(&left, &cell);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tools of attackers in the lab, for the files attack_*.c. */
+/* Tools of attackers in the lab, and for a look at what they did. */
 #ifndef DAFL_TESTS_LAB_ROGUE_H
 #define DAFL_TESTS_LAB_ROGUE_H
 
@@ -8,11 +8,16 @@
 /* Errors that a party has recorded because of another. */
 size_t rogue_blamed(const lab *l, uint16_t by, uint16_t peer, dafl_fault fault);
 
+/* Shares that rebuild a secret. */
+size_t rogue_threshold(const lab *l);
+
+dafl_members rogue_cell(const lab *l, uint16_t client);
 /* Everybody but the client's cell; but the client itself where there are no
  * cells. */
 dafl_members rogue_without(const lab *l, uint16_t client);
 
-/* Messages of a type that a client has sent in a slot (UINT32_MAX: any). */
+/* Messages of a type that a client (LAB_ANYBODY: anybody) has sent in a slot
+ * (UINT32_MAX: any). */
 size_t rogue_sent(const lab *l, uint16_t client, dafl_msg_type type,
                   uint32_t slot);
 

@@ -150,7 +150,8 @@ static void send(script *s, uint16_t to, dafl_msg_type type, dafl_writer *body)
     dafl_writer_drop(body);
 }
 
-void script_say(script *s, uint16_t to, dafl_msg_type type, dafl_bytes body)
+/* A message of the slot at hand, to one client. */
+static void say(script *s, uint16_t to, dafl_msg_type type, dafl_bytes body)
 {
     dafl_writer w = {0};
 
@@ -158,8 +159,9 @@ void script_say(script *s, uint16_t to, dafl_msg_type type, dafl_bytes body)
     send(s, to, type, &w);
 }
 
-/* Answers are heard when they are sent, so nothing else is waited for. */
-void script_listen(script *s)
+/* Let all that is under way arrive. Answers are heard when they are sent, so
+ * nothing else is waited for. */
+static void let_arrive(script *s)
 {
     while (s->lab->flights.n > 0)
         step(s);
@@ -187,8 +189,8 @@ void script_model(script *s, uint32_t slot)
     begin_slot(s, slot);
     lab_slot_opens(s->lab, slot, model.query);
     for (uint16_t u = 0; u < lab_server_index(s->lab); u++)
-        script_say(s, u, DAFL_MSG_MODEL, body);
-    script_listen(s);
+        say(s, u, DAFL_MSG_MODEL, body);
+    let_arrive(s);
 }
 
 void script_ask_next(script *s)
@@ -224,7 +226,7 @@ void script_cast(script *s)
         dafl_put_cast(&w, &s->clients[u].a);
         send(s, u, DAFL_MSG_CAST, &w);
     }
-    script_listen(s);
+    let_arrive(s);
 }
 
 /* One that keeps its answer back does not say its context: it is that of the
@@ -271,7 +273,7 @@ void script_survey(script *s)
         dafl_writer_drop(&ends);
         send(s, u, DAFL_MSG_SURV, &w);
     }
-    script_listen(s);
+    let_arrive(s);
 }
 
 /* The signature of u on what `to` was told, if it is to be had. */
@@ -306,7 +308,7 @@ void script_confirm(script *s)
         dafl_writer_drop(&signatures);
         send(s, to, DAFL_MSG_CONF, &w);
     }
-    script_listen(s);
+    let_arrive(s);
 }
 
 void script_play(script *s, uint32_t slot, const dafl_members *a,

@@ -82,10 +82,6 @@ void script_confirm(script *s);
 void script_play(script *s, uint32_t slot, const dafl_members *a,
                  const dafl_members *u3);
 
-/* Any other message of the slot at hand, to one client; and let all that is
- * under way arrive. */
-void script_say(script *s, uint16_t to, dafl_msg_type type, dafl_bytes body);
-void script_listen(script *s);
 /* Crash a client and let it come back; wait for one that is on its way. */
 void script_restart(script *s, uint16_t client);
 void script_await(script *s, uint16_t client);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/check.h"
+#include "tests/lab/silent.h"
 #include "tests/lab/inside.h"
 
 typedef struct {
@@ -46,18 +47,6 @@ static void *new_server(lab *l)
     return sh;
 }
 
-static void keep_server(void *self)
-{
-    (void)self;
-}
-
-static dafl_fault follow(void *self, const dafl_segment *segment)
-{
-    (void)self;
-    (void)segment;
-    return DAFL_FAULT_NONE;
-}
-
 static dafl_fault shape(void *self, const dafl_question *q, dafl_shape *out)
 {
     (void)self;
@@ -89,12 +78,6 @@ static dafl_fault data(void *self, dafl_digest *rows, dafl_digest *basis)
     return DAFL_FAULT_NONE;
 }
 
-static dafl_fault rewind_client(void *self)
-{
-    (void)self;
-    return DAFL_FAULT_NONE;
-}
-
 static bool next(void *self, bool plain, dafl_question *out)
 {
     const sheet *sh = self;
@@ -102,16 +85,6 @@ static bool next(void *self, bool plain, dafl_question *out)
     (void)plain;
     *out = (dafl_question){.number = sh->n_sums};
     return sh->n_sums < sh->questions;
-}
-
-static dafl_fault segment(void *self, uint32_t number, dafl_segment *out,
-                          dafl_writer *bytes)
-{
-    (void)self;
-    (void)number;
-    (void)out;
-    dafl_put_u8(bytes, 0);
-    return DAFL_FAULT_NONE;
 }
 
 static void choose(void *self, const dafl_question *q,
@@ -136,14 +109,14 @@ static dafl_fault take(void *self, const dafl_question *q, const int64_t *sum,
     return DAFL_FAULT_NONE;
 }
 
-static const dafl_client_method client_method = {.follow = follow,
+static const dafl_client_method client_method = {.follow = follow_nothing,
                                                  .shape = shape,
                                                  .answer = answer,
                                                  .data = data,
-                                                 .rewind = rewind_client};
+                                                 .rewind = rewind_nothing};
 static const dafl_server_method server_method = {.next = next,
                                                  .shape = shape,
-                                                 .segment = segment,
+                                                 .segment = segment_of_nothing,
                                                  .choose = choose,
                                                  .take = take};
 const lab_method sheet_method = {.name = "sheet",
@@ -152,4 +125,4 @@ const lab_method sheet_method = {.name = "sheet",
                                  .new_client = new_client,
                                  .new_server = new_server,
                                  .free_client = free,
-                                 .free_server = keep_server};
+                                 .free_server = free_nothing};

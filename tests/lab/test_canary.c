@@ -13,14 +13,6 @@
 #include "protocol/client_state.h"
 #include "tests/lab/inside.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED
-#endif
-#endif
-
 /* The test itself must not be found: what it compares with is veiled. */
 #define VEIL 0x5a
 #define CANARY 16

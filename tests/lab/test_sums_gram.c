@@ -33,19 +33,15 @@ static uint32_t rows[ROWS], other_rows[ROWS];
 
 static int open_data(void **state)
 {
-    if (make_dir(state) != 0)
+    if (open_rows(state, &data, &pool, ROWS, FEATURES, C) != 0)
         return -1;
-    data = random_data(ROWS, FEATURES, C);
-    assert_ok(dafl_pool_new(&pool, 1));
     by_label(rows, &data);
     return 0;
 }
 
 static int close_data(void **state)
 {
-    dafl_pool_free(&pool);
-    dafl_data_close(&data);
-    return remove_dir(state);
+    return close_rows(state, &data, &pool);
 }
 
 /* Rows lie in the order of their labels, so that clients differ. `few` rows for

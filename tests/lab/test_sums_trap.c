@@ -8,6 +8,7 @@
  * four units and leaves the others alone: the row is read off in the four, and
  * carries next to nothing of the norm of F. To see that one a site would have
  * to look at F column by column. */
+#include "tests/lab/curious.h"
 #include "tests/lab/figures.h"
 #include "tests/lab/trap.h"
 #include "tests/sites.h"
@@ -37,25 +38,6 @@ static int close_data(void **state)
     return 0;
 }
 
-static dafl_params params(uint32_t q)
-{
-    dafl_params p = {.features = data.x.cols,
-                     .width = WIDTH,
-                     .hidden = HIDDEN,
-                     .classes = 10,
-                     .layers = 2,
-                     .activation = DAFL_ACT_RELU,
-                     .lambda = 1,
-                     .gamma = 0.1,
-                     .schedule = DAFL_SCHEDULE_FULL,
-                     .contract = DAFL_CONTRACT_DEFAULT};
-
-    p.seed.b[0] = (uint8_t)random_u64();
-    p.contract.q = q;
-    assert_ok(dafl_params_check(&p, NULL));
-    return p;
-}
-
 /* Rows in turn: target t is with site t mod SITES. */
 static crew make_sites(dafl_model *model)
 {
@@ -74,18 +56,6 @@ static crew make_sites(dafl_model *model)
     }
     dafl_projection_drop(&first);
     free(rows);
-    return c;
-}
-
-static crew make_row(dafl_model *model, uint32_t row)
-{
-    crew c = {.n = 1, .model = model};
-    dafl_projection first;
-
-    assert_ok(dafl_model_projection(model, &first, 0));
-    assert_ok(dafl_site_new(&c.sites[0], &model->params, pool, &data, &row, 1,
-                            &first, NULL));
-    dafl_projection_drop(&first);
     return c;
 }
 
@@ -194,7 +164,7 @@ static double share_of(dafl_model *model, uint32_t row, const dafl_sum *own)
  * becomes the largest of their shares of F. */
 static size_t catch_rows(size_t units, uint32_t q, double height, double *share)
 {
-    dafl_params p = params(q);
+    dafl_params p = curious_params(data.x.cols, WIDTH, HIDDEN, q);
     size_t caught = 0;
 
     *share = 0;
@@ -207,7 +177,7 @@ static size_t catch_rows(size_t units, uint32_t q, double height, double *share)
         crew row;
         assert_ok(dafl_model_new(&model, &p));
         sum = spring(model, units, x, height);
-        row = make_row(model, target);
+        row = crew_of_row(model, pool, &data, target);
         own = follow(&row);
         if (trap_row(got, &p, units, &sum) && trap_row(want, &p, units, &own) &&
             memcmp(got, want, units * sizeof *got) == 0) {

@@ -10,26 +10,10 @@
 
 #include "crypto/mask.h"
 #include "lib/ring.h"
+#include "tests/lab/silent.h"
 #include "tests/lab/leak.h"
 
 /* ---- statistics of bytes ---- */
-
-/* The words as the wire has them. */
-static void look_at_words(statistics *s, const uint64_t *words, size_t n,
-                          unsigned w)
-{
-    uint8_t *bytes = calloc(n, w / 8);
-
-    assert_non_null(bytes);
-    dafl_ring_pack(bytes, words, n, w);
-    look_at(s, bytes, n * (w / 8));
-    free(bytes);
-}
-
-static bool is_uniform(const statistics *s)
-{
-    return fabs(histogram_z(s)) <= Z_LIMIT && fabs(serial_z(s)) <= Z_LIMIT;
-}
 
 static void assert_uniform(const statistics *s, const char *what, int kind,
                            unsigned w)
@@ -69,18 +53,6 @@ static void *new_server(lab *l)
     return lab_scenario_of(l)->ctx;
 }
 
-static void free_nothing(void *self)
-{
-    (void)self;
-}
-
-static dafl_fault alike_follow(void *self, const dafl_segment *segment)
-{
-    (void)self;
-    (void)segment;
-    return DAFL_FAULT_NONE;
-}
-
 static dafl_fault alike_shape(void *self, const dafl_question *q,
                               dafl_shape *out)
 {
@@ -99,27 +71,11 @@ static dafl_fault alike_answer(void *self, const dafl_question *q, int64_t *x,
     return DAFL_FAULT_NONE;
 }
 
-static dafl_fault alike_rewind(void *self)
-{
-    (void)self;
-    return DAFL_FAULT_NONE;
-}
-
 static bool alike_next(void *self, bool plain, dafl_question *out)
 {
     (void)plain;
     *out = (dafl_question){.number = ((const alike *)self)->answered};
     return out->number < QUESTIONS;
-}
-
-static dafl_fault alike_segment(void *self, uint32_t number, dafl_segment *out,
-                                dafl_writer *bytes)
-{
-    (void)self;
-    (void)number;
-    (void)out;
-    dafl_put_u8(bytes, 0);
-    return DAFL_FAULT_NONE;
 }
 
 static dafl_fault alike_take(void *self, const dafl_question *q,
@@ -137,13 +93,13 @@ static dafl_fault alike_take(void *self, const dafl_question *q,
     return DAFL_FAULT_NONE;
 }
 
-static const dafl_client_method alike_client = {.follow = alike_follow,
+static const dafl_client_method alike_client = {.follow = follow_nothing,
                                                 .shape = alike_shape,
                                                 .answer = alike_answer,
-                                                .rewind = alike_rewind};
+                                                .rewind = rewind_nothing};
 static const dafl_server_method alike_server = {.next = alike_next,
                                                 .shape = alike_shape,
-                                                .segment = alike_segment,
+                                                .segment = segment_of_nothing,
                                                 .take = alike_take};
 static const lab_method alike_method = {.name = "alike",
                                         .client = &alike_client,

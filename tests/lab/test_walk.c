@@ -13,14 +13,6 @@
 #include "tests/lab/school.h"
 #include "tests/lab/walk.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED
-#endif
-#endif
-
 static uint64_t seed, from, every = 1,
                             walks =
 #if defined(SANITIZED) && !defined(DAFL_WEAKEN)

@@ -16,14 +16,6 @@
 #include "protocol/weaken.h"
 #include "tests/lab/inside.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED
-#endif
-#endif
-
 /* What the test itself remembers must not be found: every byte is changed. */
 #define VEIL 0x5a
 

@@ -82,7 +82,6 @@ void walk_lie_tick(walk *w);
 
 /* ---- walk_judge.c ---- */
 
-bool walk_is_poisoned(const walk *w, uint32_t slot);
 /* Slots before the newest; at the end all, and the run. */
 void walk_judge(walk *w, bool over);
 

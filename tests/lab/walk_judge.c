@@ -16,7 +16,7 @@ typedef struct {
     dafl_members opened_over;
 } fate;
 
-bool walk_is_poisoned(const walk *w, uint32_t slot)
+static bool is_poisoned(const walk *w, uint32_t slot)
 {
     const uint32_t *slots = w->poisoned.items;
 
@@ -181,7 +181,7 @@ static void check_slot(walk *w, uint32_t slot, bool over)
         (!f.confirmed || !dafl_members_equal(&f.opened_over, &f.u3)))
         walk_broken(w, "S2: slot %u is opened for others than confirmed",
                     (unsigned)slot);
-    if (f.invalid && !walk_is_poisoned(w, slot))
+    if (f.invalid && !is_poisoned(w, slot))
         walk_broken(w, "I1: the sum of slot %u is wrong", (unsigned)slot);
     check_leak(w, &f, slot);
     if (!over)

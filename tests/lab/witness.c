@@ -101,6 +101,18 @@ size_t lab_count(const lab *l, uint16_t party, dafl_event_kind kind,
     return n;
 }
 
+dafl_fault lab_result(const lab *l, uint32_t slot)
+{
+    const lab_event *events = l->events.items;
+
+    for (size_t i = 0; i < l->events.n; i++)
+        if (events[i].party == lab_server_index(l) &&
+            events[i].event.kind == DAFL_EVENT_RESULT &&
+            events[i].event.slot == slot)
+            return events[i].event.fault;
+    return DAFL_FAULT_COUNT;
+}
+
 size_t lab_transcript(const lab *l, const lab_seen **out)
 {
     *out = l->seen.items;

@@ -178,6 +178,28 @@ static void the_classifier_is_the_product_of_its_factors(void **state)
     dafl_model_free(&model);
 }
 
+static void a_model_forgets_the_layers_below_one(void **state)
+{
+    dafl_params p = params();
+
+    (void)state;
+    for (size_t layer = 0; layer <= p.layers; layer++) {
+        dafl_model *model = random_model(&p);
+
+        dafl_model_forget(model, layer);
+        assert_int_equal(model->n_heads, p.layers + 1);
+        for (size_t t = 0; t < model->n_heads; t++) {
+            assert_int_equal(model->heads[t].rank, 3 - t);
+            assert_int_equal(model->heads[t].u != NULL, t >= layer);
+            assert_int_equal(model->heads[t].m != NULL, t >= layer);
+            assert_int_equal(model->heads[t].w != NULL, t >= layer);
+        }
+        for (size_t t = 0; t < model->n_blocks; t++)
+            assert_int_equal(model->blocks[t].n != NULL, t >= layer);
+        dafl_model_free(&model);
+    }
+}
+
 static void a_model_takes_no_more_layers_than_it_has(void **state)
 {
     dafl_params p = params();
@@ -473,6 +495,7 @@ int main(void)
         CASE_IN_DIR(heads_of_rank_zero_and_afl_survive_too),
         CASE_IN_DIR(own_projections_are_stored),
         cmocka_unit_test(the_classifier_is_the_product_of_its_factors),
+        cmocka_unit_test(a_model_forgets_the_layers_below_one),
         CASE_IN_DIR(a_model_takes_no_more_layers_than_it_has),
         CASE_IN_DIR(a_missing_key_is_named),
         CASE_IN_DIR(a_malformed_value_is_named),

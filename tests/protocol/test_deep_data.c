@@ -13,17 +13,12 @@ static dafl_pool *pool;
 
 static int setup(void **state)
 {
-    if (make_dir(state) != 0)
-        return -1;
-    data = random_data(ROWS, 5, 3);
-    return dafl_pool_new(&pool, 1) != DAFL_OK;
+    return open_rows(state, &data, &pool, ROWS, 5, 3);
 }
 
 static int teardown(void **state)
 {
-    dafl_pool_free(&pool);
-    dafl_data_close(&data);
-    return remove_dir(state);
+    return close_rows(state, &data, &pool);
 }
 
 static dafl_params params(void)

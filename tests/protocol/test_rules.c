@@ -6,6 +6,7 @@
 
 #include "protocol/context.h"
 #include "protocol/rules.h"
+#include "tests/protocol/party.h"
 
 #define K 12
 #define CELL 4
@@ -38,18 +39,10 @@ static int make_parties(void **state)
     dafl_party p[K + 1];
 
     (void)state;
-    memset(p, 0, sizeof p);
     for (size_t i = 0; i <= K; i++) {
-        uint8_t seed[64] = {(uint8_t)(i + 1)};
         dafl_secret_identity id;
-        char name[16];
 
-        seed[33] = (uint8_t)(i + 1); /* X25519 drops bits of byte 32 */
-        (void)snprintf(name, sizeof name, "p%zu", i);
-        assert_ok(dafl_identity_new_derand(&id, name, seed, NULL));
-        p[i].id = id.public;
-        p[i].role = i < K ? DAFL_ROLE_CLIENT : DAFL_ROLE_SERVER;
-        p[i].cell = (uint16_t)(i < K ? i / CELL : DAFL_NO_CELL);
+        p[i] = party_at(i, K, CELL, &id);
         if (i == K)
             break;
         ids[i] = id;
