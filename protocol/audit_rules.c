@@ -527,6 +527,7 @@ static handler *const handlers[DAFL_EVENTS] = {
     [DAFL_EVENT_RESULT] = on_result,  [DAFL_EVENT_ERROR] = on_nothing,
     [DAFL_EVENT_DONE] = on_nothing,   [DAFL_EVENT_PEER_HEAD] = on_nothing,
     [DAFL_EVENT_KEY] = on_key,        [DAFL_EVENT_OPEN] = on_open,
+    [DAFL_EVENT_ERRORS] = on_nothing,
 };
 
 /* Who may tell what. */

@@ -188,6 +188,7 @@ static dafl_fault on_ask(dafl_holder *h, const dafl_envelope *m)
     err = make_key(h, m->slot);
     if (err != DAFL_OK)
         return dafl_holder_broke(h, err);
+    dafl_node_recap(&h->node, h->slot);
     h->slot = m->slot;
     h->state = DAFL_HOLDER_KEYED;
     dafl_put_u8(&w, DAFL_RECORD_KEY);
@@ -410,6 +411,7 @@ static dafl_fault on_result(dafl_holder *h, const dafl_envelope *m)
                                  .fault = (dafl_fault)result.fault,
                                  .digest = result.sum},
                    NULL);
+    dafl_node_recap(&h->node, h->slot);
     dafl_holder_erase(h, UINT32_MAX);
     dafl_holder_drop_slot(h);
     dafl_put_u8(&w, DAFL_RECORD_OVER);

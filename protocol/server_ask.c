@@ -195,6 +195,7 @@ static void open_slot(dafl_server *s)
 {
     dafl_writer w = {0};
 
+    dafl_node_recap(&s->node, s->slot);
     s->slot++;
     s->stats.slots++;
     dafl_put_u8(&w, DAFL_RECORD_SLOT);

@@ -45,6 +45,8 @@ typedef enum {
     DAFL_WEAK_HOLDER_KEY,  /* client: encrypts with anybody's key */
     DAFL_WEAK_OPENING,     /* key holder: opens without a quorum */
     DAFL_WEAK_ONE_OPENING, /* key holder: opens as often as it is asked */
+    DAFL_WEAK_LINES,       /* all: whatever comes has a line in the log */
+    DAFL_WEAK_LIVES,       /* server: a party begins as often as it likes */
 } dafl_weak;
 
 #ifdef DAFL_WEAKEN

@@ -31,6 +31,7 @@ extern const lab_attack attacks_keys[];   /* the same, between the clients */
 extern const lab_attack attacks_model[];  /* a server that makes models up */
 extern const lab_attack attacks_replay[]; /* a server, with what is old */
 extern const lab_attack attacks_client[]; /* clients */
+extern const lab_attack attacks_flood[];  /* anybody, to fill a disk */
 extern const lab_attack attacks_deep[];   /* on whole trainings */
 extern const lab_attack attacks_data[];   /* what a client asks of its data */
 extern const lab_attack attacks_seal[];   /* a server, with encryption */
