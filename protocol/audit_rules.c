@@ -372,8 +372,9 @@ static void on_statement(walk *w)
               DAFL_AUDIT_DIGEST, "stmt is not that of cohort and uploads"))
         return;
     slot = entry(w, false);
-    if (slot != NULL) {
+    if (slot != NULL)
         agree(w, slot->surveyed, &slot->stmt, &now->stmt);
+    if (slot != NULL && w->server) {
         slot->surveyed = true;
         slot->stmt = now->stmt;
     }
