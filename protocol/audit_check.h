@@ -63,8 +63,8 @@ typedef struct {
  * it. */
 typedef struct {
     dafl_run_id run;
-    dafl_digest h_setup, model;
-    uint32_t slot, question;
+    dafl_digest h_setup, model, he;
+    uint32_t slot, question, rank;
     uint64_t len;
     uint8_t w;
     dafl_members a, u3;

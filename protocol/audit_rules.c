@@ -197,8 +197,6 @@ static void on_model(walk *w)
     history *h = w->h;
     dafl_audit_statement *now = &h->now;
     dafl_audit_slot *slot;
-    dafl_digest he;
-    uint32_t rank = 0;
     bool right;
 
     if (!must(w, h->set_up, DAFL_AUDIT_ORDER, "a question before any setup"))
@@ -209,24 +207,30 @@ static void on_model(walk *w)
                                   .slot = w->e->slot,
                                   .question = w->e->number,
                                   .model = w->e->digest};
-    if (dafl_get_u32(&r, &rank) != DAFL_OK ||
+    if (dafl_get_u32(&r, &now->rank) != DAFL_OK ||
         dafl_get_u64(&r, &now->len) != DAFL_OK ||
         dafl_get_u8(&r, &now->w) != DAFL_OK ||
         dafl_get_fixed(&r, now->h_setup.b, sizeof now->h_setup.b) != DAFL_OK ||
-        dafl_get_fixed(&r, he.b, sizeof he.b) != DAFL_OK)
+        dafl_get_fixed(&r, now->he.b, sizeof now->he.b) != DAFL_OK)
         return;
-    must(w, encrypted != sodium_is_zero(he.b, sizeof he.b), DAFL_AUDIT_DIGEST,
-         "an encryption key where there is none, or none");
+    must(w, encrypted != sodium_is_zero(now->he.b, sizeof now->he.b),
+         DAFL_AUDIT_DIGEST, "an encryption key where there is none, or none");
     must(w,
          w->client || w->server ||
-             (h->key_slot == now->slot && dafl_digest_equal(&h->key, &he)),
+             (h->key_slot == now->slot && dafl_digest_equal(&h->key, &now->he)),
          DAFL_AUDIT_DIGEST, "another encryption key than the one it gave");
     must(w,
          dafl_digest_equal(&now->h_setup, &h->h_setup) &&
              now->w == w->k->config->contract.w,
          DAFL_AUDIT_DIGEST, "another setup or ring than the one that stands");
-    dafl_context_slot(&h->ctx, &now->h_setup, now->slot, now->question,
-                      &now->model, now->len, now->w, &he);
+    dafl_context_slot(&h->ctx, &now->h_setup,
+                      &(dafl_slot_task){.slot = now->slot,
+                                        .query = now->question,
+                                        .rank = now->rank,
+                                        .model = now->model,
+                                        .len = now->len,
+                                        .w = now->w,
+                                        .he = now->he});
     slot = entry(w, right);
     if (slot == NULL)
         return;

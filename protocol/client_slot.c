@@ -218,8 +218,14 @@ dafl_fault dafl_client_on_model(dafl_client *c, const dafl_envelope *m)
     if (c->shape.len < 1 || c->shape.len > DAFL_BODY_MAX / sizeof *c->x ||
         c->shape.n_ties > DAFL_TIES_MAX)
         return DAFL_E_MODEL;
-    dafl_context_slot(&c->ctx, &c->h_setup, c->slot, model.query, &c->model,
-                      c->shape.len, w, &c->he);
+    dafl_context_slot(&c->ctx, &c->h_setup,
+                      &(dafl_slot_task){.slot = c->slot,
+                                        .query = model.query,
+                                        .rank = model.rank,
+                                        .model = c->model,
+                                        .len = c->shape.len,
+                                        .w = w,
+                                        .he = c->he});
     dafl_node_tell_model(&c->node,
                          &(dafl_event){.slot = c->slot,
                                        .number = model.query,

@@ -5,20 +5,21 @@
  * on different statements.
  *
  *   hk       = H("deepafl/hk", all pk, cb of a client)
- *   enrol    = H("deepafl/enroll", run_id, enrolment, u, EK, hk)    signed by u
+ *   enrol    = H("deepafl/enroll", run_id, enrolment, u, EK, hk)  signed by u
  *   h_shares = H("deepafl/shares", SHARES of u before its signature)
- *   dealt    = H("deepafl/dealt", run_id, enrolment, u, h_shares)   signed by u
+ *   dealt    = H("deepafl/dealt", run_id, enrolment, u, h_shares) signed by u
  *   h_setup  = H("deepafl/setup", run_id, roster, config, t,
  *                (u, EK, hk, dealt) of each member)
- *   M_q      = H("deepafl/model", M_q-1, segment)                   M_-1 = 0
+ *   M_q      = H("deepafl/model", M_q-1, segment)                 M_-1 = 0
  *   he       = H("deepafl/he", public key of the slot); zeros without one
- *   key      = H("deepafl/key", run_id, h_setup, slot, he)  signed by its
- * holder ctx      = H("deepafl/ctx", h_setup, slot, query, M, len, w, he) ctx2
- * = H("deepafl/cast", ctx, A) dig      = H("deepafl/up", ctx2, u, upload) end
- * = H("deepafl/end", ctx2, u, dig)                      signed by u stmt     =
- * H("deepafl/stmt", ctx2, U3, digests)                 signed sealed   =
- * H("deepafl/sealed", ctx2, ciphertexts) opened   = H("deepafl/opened", sealed,
- * words)
+ *   key      = H("deepafl/key", run_id, h_setup, slot, he) signed by its holder
+ *   ctx      = H("deepafl/ctx", h_setup, slot, query, rank, M, len, w, he)
+ *   ctx2     = H("deepafl/cast", ctx, A)
+ *   dig      = H("deepafl/up", ctx2, u, upload)
+ *   end      = H("deepafl/end", ctx2, u, dig)                     signed by u
+ *   stmt     = H("deepafl/stmt", ctx2, U3, digests)               signed
+ *   sealed   = H("deepafl/sealed", ctx2, ciphertexts)
+ *   opened   = H("deepafl/opened", sealed, words)
  */
 #ifndef DAFL_PROTOCOL_CONTEXT_H
 #define DAFL_PROTOCOL_CONTEXT_H
@@ -56,10 +57,17 @@ void dafl_context_key(dafl_digest *key, const dafl_run_id *run,
                       const dafl_digest *h_setup, uint32_t slot,
                       const dafl_digest *he);
 
-/* `he`: zeros without encryption. */
+/* What a client answers in a slot. Two variants (rank) of one question can have
+ * the same length; one client's answer to another would stand out of a sum. */
+typedef struct {
+    uint32_t slot, query, rank;
+    dafl_digest model;
+    uint64_t len;
+    uint8_t w;
+    dafl_digest he; /* zeros without encryption */
+} dafl_slot_task;
 void dafl_context_slot(dafl_digest *ctx, const dafl_digest *h_setup,
-                       uint32_t slot, uint32_t query, const dafl_digest *model,
-                       uint64_t len, uint8_t w, const dafl_digest *he);
+                       const dafl_slot_task *task);
 void dafl_context_cast(dafl_digest *ctx2, const dafl_digest *ctx,
                        const dafl_members *a);
 

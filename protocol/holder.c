@@ -219,9 +219,14 @@ static bool read_claim(const dafl_holder *h, dafl_bytes body, claim *c)
         c->open.conf.signers.n != h->u1.n || c->open.len < 1 ||
         c->open.len > DAFL_BODY_MAX / sizeof(uint64_t))
         return false;
-    dafl_context_slot(&c->ctx, &h->h_setup, h->slot, c->open.query,
-                      &c->open.model, c->open.len, (uint8_t)config->contract.w,
-                      &h->he);
+    dafl_context_slot(&c->ctx, &h->h_setup,
+                      &(dafl_slot_task){.slot = h->slot,
+                                        .query = c->open.query,
+                                        .rank = c->open.rank,
+                                        .model = c->open.model,
+                                        .len = c->open.len,
+                                        .w = (uint8_t)config->contract.w,
+                                        .he = h->he});
     dafl_context_cast(&c->ctx2, &c->ctx, &c->open.surv.a);
     dafl_context_statement(&c->stmt, &c->ctx2, &c->open.surv.u3,
                            c->open.surv.digests);
@@ -254,7 +259,8 @@ static void tell_claim(dafl_holder *h, const dafl_envelope *m, const claim *c)
 
     e.number = c->open.query;
     e.digest = c->open.model;
-    dafl_node_tell_model(&h->node, &e, 0, c->open.len, &h->h_setup, &h->he);
+    dafl_node_tell_model(&h->node, &e, c->open.rank, c->open.len, &h->h_setup,
+                         &h->he);
     e.kind = DAFL_EVENT_CAST;
     e.set = c->open.surv.a;
     e.digest = c->ctx2;

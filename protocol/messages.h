@@ -38,8 +38,9 @@
  * Between server and key holder, in a slot
  *   ASK       = nothing
  *   KEY       = sig[64], residues of the public key to the end
- *   OPEN      = u32 query, model[32], u64 len, dig[32], u32 surv_len,
- *               SURV[surv_len], CONF to the end; then UPLOADs of ciphertexts
+ *   OPEN      = u32 query, u32 rank, model[32], u64 len, dig[32], u32
+ *               surv_len, SURV[surv_len], CONF to the end; then UPLOADs of
+ *               ciphertexts
  *   OPENED    = dig[32]; before it UPLOADs of words
  *
  * Any time
@@ -273,7 +274,7 @@ void dafl_put_key_msg(dafl_writer *w, const dafl_key_msg *m);
 DAFL_CHECK dafl_err dafl_get_key_msg(dafl_key_msg *m, dafl_bytes body);
 
 typedef struct {
-    uint32_t query;
+    uint32_t query, rank;
     dafl_digest model;
     uint64_t len;    /* numbers */
     dafl_digest dig; /* of the ciphertexts that follow */

@@ -176,9 +176,15 @@ void dafl_server_begin_slot(dafl_server *s)
 {
     dafl_members to = dafl_members_both(&s->online, &s->acked);
 
-    dafl_context_slot(&s->ctx, &s->h_setup, s->slot, s->question.number,
-                      &s->chapters[s->question.number].model, s->shape.len,
-                      (uint8_t)s->node.config->contract.w, &s->he);
+    dafl_context_slot(
+        &s->ctx, &s->h_setup,
+        &(dafl_slot_task){.slot = s->slot,
+                          .query = s->question.number,
+                          .rank = s->question.rank,
+                          .model = s->chapters[s->question.number].model,
+                          .len = s->shape.len,
+                          .w = (uint8_t)s->node.config->contract.w,
+                          .he = s->he});
     dafl_node_tell_model(
         &s->node,
         &(dafl_event){.slot = s->slot,

@@ -30,6 +30,7 @@ typedef enum {
     DAFL_WEAK_TURN,         /* client: messages count in any state */
     DAFL_WEAK_OUTSIDE,      /* client: reveals of those who were not cast */
     DAFL_WEAK_BINDING,      /* both: keys are not bound to the model */
+    DAFL_WEAK_VARIANT,      /* both: nor to the variant of the question */
     DAFL_WEAK_AGREE,       /* server: shares that are not needed may be wrong */
     DAFL_WEAK_BAR,         /* server: bad dealers are asked again and again */
     DAFL_WEAK_FLOOR,       /* client: has no floors of its own */
