@@ -215,7 +215,7 @@ dafl_fault dafl_client_on_model(dafl_client *c, const dafl_envelope *m)
     fault = c->method->shape(c->method_self, &c->question, &c->shape);
     if (fault != DAFL_FAULT_NONE)
         return fault;
-    if (c->shape.len < 1 || c->shape.len > DAFL_BODY_MAX / sizeof *c->x ||
+    if (dafl_config_upload_bytes(c->node.config, c->shape.len) == SIZE_MAX ||
         c->shape.n_ties > DAFL_TIES_MAX)
         return DAFL_E_MODEL;
     dafl_context_slot(&c->ctx, &c->h_setup,

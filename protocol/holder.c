@@ -216,8 +216,8 @@ static bool read_claim(const dafl_holder *h, dafl_bytes body, claim *c)
 
     if (dafl_get_open(&c->open, body) != DAFL_OK ||
         c->open.surv.a.n != h->u1.n || c->open.surv.u3.n != h->u1.n ||
-        c->open.conf.signers.n != h->u1.n || c->open.len < 1 ||
-        c->open.len > DAFL_BODY_MAX / sizeof(uint64_t))
+        c->open.conf.signers.n != h->u1.n ||
+        dafl_config_upload_bytes(config, c->open.len) == SIZE_MAX)
         return false;
     dafl_context_slot(&c->ctx, &h->h_setup,
                       &(dafl_slot_task){.slot = h->slot,

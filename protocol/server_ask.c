@@ -112,6 +112,10 @@ static bool choose_question(dafl_server *s)
             s->err = DAFL_ERR_NOMEM;
             return true;
         }
+        if (dafl_server_upload_bytes(s) == SIZE_MAX) {
+            s->err = DAFL_ERR_ARG; /* no client would answer that */
+            return true;
+        }
         s->chosen = s->usable;
         if (s->method->choose != NULL)
             s->method->choose(s->method_self, &s->question, s->node.roster,
