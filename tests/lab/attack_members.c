@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A server that tells one client of other members, of an older enrolment or of
  * a slot that it closed in an earlier life (S12, S13), or in another's name
- * (M5). Where no check is named more than one stands behind it, so that without
- * one the client still gives nothing away; what is asserted is that it names
- * the lie when it hears it. */
+ * (M5); and a client that sends other keys than it signed for (M6). Where no
+ * check is named more than one stands behind it, so that without one the client
+ * still gives nothing away; what is asserted is that the lie is named where it
+ * is heard. */
 #include "tests/check.h"
 
 #include "crypto/he.h"
@@ -219,6 +220,44 @@ static bool closed_slot(bool stopped)
     return reads;
 }
 
+/* ---- keys that are not those that were signed for ---- */
+
+/* The first commitment of the client's keys, behind the number of them. */
+static bool change_a_key(lab *l, lab_letter *m, void *ctx)
+{
+    const size_t at = 32 + 32 + 64 + 4 + 32;
+    dafl_writer w = {0};
+
+    (void)ctx;
+    if (m->from != VICTIM || m->envelope.type != DAFL_MSG_ENROLL)
+        return true;
+    dafl_put_fixed(&w, m->envelope.body.ptr, m->envelope.body.len);
+    assert_true(w.len > at);
+    w.ptr[at] ^= 1;
+    lab_letter_reseal(l, m, dafl_writer_bytes(&w));
+    dafl_writer_drop(&w);
+    return true;
+}
+
+/* M6. Passed on, they would make everybody refuse the setup, and nobody could
+ * tell whose fault it is. */
+static bool other_hk(bool stopped)
+{
+    lab_scenario s = crowd(change_a_key, NULL);
+    dafl_members left;
+    size_t refused;
+    lab *l = lab_new(&s);
+
+    assert_true(stopped);
+    left = rogue_without(l, VICTIM);
+    lab_check_done(l);
+    lab_check_cohort(l, 0, &left);
+    assert_true(rogue_blamed(l, lab_server_index(l), VICTIM, DAFL_E_AUTH) > 0);
+    refused = lab_count(l, 0, DAFL_EVENT_ERROR, DAFL_FAULT_COUNT);
+    lab_free(&l);
+    return refused > 0;
+}
+
 /* ---- another speaker ---- */
 
 /* A message signed by `from`, whoever brings it. */
@@ -273,6 +312,7 @@ static bool other_speaker(bool stopped)
 
 const lab_attack attacks_members[] = {
     {"M5 other_speaker", DAFL_WEAK_NOTHING, other_speaker},
+    {"M6 other_hk", DAFL_WEAK_NOTHING, other_hk},
     {"S12 other_members", DAFL_WEAK_NOTHING, other_members},
     {"S13 older_enrolment", DAFL_WEAK_NOTHING, older_enrolment},
     {"S13 closed_slot", DAFL_WEAK_SLOT, closed_slot},
