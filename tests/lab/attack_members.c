@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A server that tells one client of other members, of an older enrolment or of
  * a slot that it closed in an earlier life (S12, S13), or in another's name
- * (M5); and a client that sends other keys than it signed for (M6). Where no
+ * (M5); and a client that sends other keys than it signed for (M6), or
+ * signs badly (M2). Where no
  * check is named more than one stands behind it, so that without one the client
  * still gives nothing away; what is asserted is that the lie is named where it
  * is heard. */
@@ -258,6 +259,69 @@ static bool other_hk(bool stopped)
     return refused > 0;
 }
 
+/* Both SIGN and END finish with a signature. */
+static bool sign_badly(lab *l, lab_letter *m, void *ctx)
+{
+    const dafl_msg_type *type = ctx;
+    dafl_writer w = {0};
+
+    if (m->from != VICTIM || m->envelope.type != *type)
+        return true;
+    dafl_put_fixed(&w, m->envelope.body.ptr, m->envelope.body.len);
+    w.ptr[w.len - DAFL_SIGNATURE_BYTES] ^= 1;
+    lab_letter_reseal(l, m, dafl_writer_bytes(&w));
+    dafl_writer_drop(&w);
+    return true;
+}
+
+/* M2. Shown to the others in CONF or SURV, a signature that does not hold would
+ * make them refuse every slot. */
+static bool bad_signature(bool stopped)
+{
+    dafl_msg_type types[] = {DAFL_MSG_SIGN, DAFL_MSG_END};
+    uint32_t failed = 0;
+
+    assert_true(stopped);
+    for (size_t i = 0; i < COUNT(types); i++) {
+        lab_scenario s = crowd(sign_badly, &types[i]);
+        lab *l = lab_new(&s);
+        assert_int_equal(lab_run(l), LAB_DONE);
+        assert_true(rogue_blamed(l, lab_server_index(l), VICTIM, DAFL_E_AUTH) >
+                    0);
+        failed += dafl_server_stat(lab_server(l)).failed;
+        lab_free(&l);
+    }
+    return failed > 0;
+}
+
+/* ---- a client that is out ---- */
+
+/* C6. The server has another config all of a sudden: the client goes, and no
+ * secret of a slot that is to come stays on its disk. */
+static bool out_of_the_run(bool stopped)
+{
+    lab_scenario s = crowd(NULL, NULL);
+    dafl_writer body = {0}, w = {0};
+    bool kept = false;
+    lab *l = lab_new(&s);
+
+    assert_true(stopped);
+    assert_true(lab_run_to(l, DAFL_MSG_MODEL, 1));
+    assert_non_null(lab_disk_secret(l, VICTIM, 3).ptr);
+    dafl_put_invite(&body, &(dafl_invite){.enrolment = 1});
+    lab_seal(l, &w, lab_server_index(l), DAFL_MSG_INVITE, 0, UINT64_C(1) << 40,
+             dafl_writer_bytes(&body));
+    lab_post(l, lab_server_index(l), VICTIM, dafl_writer_bytes(&w), 0);
+    assert_int_equal(lab_run(l), LAB_DONE);
+    assert_int_equal(dafl_client_fault(lab_client(l, VICTIM)), DAFL_E_POLICY);
+    for (uint32_t slot = 1; slot <= lab_config(l)->slots; slot++)
+        kept |= lab_disk_secret(l, VICTIM, slot).ptr != NULL;
+    dafl_writer_drop(&body);
+    dafl_writer_drop(&w);
+    lab_free(&l);
+    return kept;
+}
+
 /* ---- another speaker ---- */
 
 /* A message signed by `from`, whoever brings it. */
@@ -311,6 +375,8 @@ static bool other_speaker(bool stopped)
 }
 
 const lab_attack attacks_members[] = {
+    {"C6 out_of_the_run", DAFL_WEAK_NOTHING, out_of_the_run},
+    {"M2 bad_signature", DAFL_WEAK_NOTHING, bad_signature},
     {"M5 other_speaker", DAFL_WEAK_NOTHING, other_speaker},
     {"M6 other_hk", DAFL_WEAK_NOTHING, other_hk},
     {"S12 other_members", DAFL_WEAK_NOTHING, other_members},
