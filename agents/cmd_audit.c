@@ -223,13 +223,14 @@ static json_t *json_statement(const dafl_audit_statement *s, uint16_t signer)
         (void)json_array_append_new(
             digests, json_hex(s->digests.ptr + at, DAFL_HASH_BYTES));
     return json_pack(
-        "{s:o, s:I, s:I, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "{s:o, s:I, s:I, s:I, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}",
         "h_setup", json_hex(s->h_setup.b, sizeof s->h_setup.b), "slot",
-        (json_int_t)s->slot, "question", (json_int_t)s->question, "model",
-        json_hex(s->model.b, sizeof s->model.b), "len", (json_int_t)s->len, "w",
-        (json_int_t)s->w, "he", json_hex(s->he.b, sizeof s->he.b), "a",
-        json_members(&s->a), "u3", json_members(&s->u3), "digests", digests,
-        "stmt", json_hex(s->stmt.b, sizeof s->stmt.b), "signature",
+        (json_int_t)s->slot, "question", (json_int_t)s->question, "rank",
+        (json_int_t)s->rank, "model", json_hex(s->model.b, sizeof s->model.b),
+        "len", (json_int_t)s->len, "w", (json_int_t)s->w, "he",
+        json_hex(s->he.b, sizeof s->he.b), "a", json_members(&s->a), "u3",
+        json_members(&s->u3), "digests", digests, "stmt",
+        json_hex(s->stmt.b, sizeof s->stmt.b), "signature",
         json_hex(s->signatures[signer].b, DAFL_SIGNATURE_BYTES));
 }
 

@@ -57,6 +57,8 @@ static void count(metrics *m, const dafl_event *e)
     m->events[e->kind]++;
     if (e->kind == DAFL_EVENT_ERROR)
         m->errors[e->fault]++;
+    if (e->kind == DAFL_EVENT_ERRORS)
+        m->errors[e->fault] += e->number;
     if (e->kind == DAFL_EVENT_MODEL || e->kind == DAFL_EVENT_KEY)
         m->survived = 0;
     if (e->kind == DAFL_EVENT_SURV || e->kind == DAFL_EVENT_SIGN)

@@ -316,6 +316,14 @@ static dafl_err check_rules(const raw_source *src, const raw_run *raw,
                                ": the largest message of this run has %" PRIu64
                                " bytes",
                                c->body_max, runfile_largest_body(run));
+    if (dafl_config_upload_bytes(c, runfile_longest_answer(run)) == SIZE_MAX)
+        return raw_refuse_rule(
+            src,
+            "E_POLICY: an answer of this run has %" PRIu64
+            " numbers: that is more than %" PRIu64
+            " bytes; lower training.width, training.hidden or "
+            "training.classes",
+            runfile_longest_answer(run), DAFL_BODY_MAX);
     return DAFL_OK;
 }
 
@@ -405,19 +413,7 @@ size_t runfile_least_sum(const runfile *run, size_t cells)
 
 uint64_t runfile_longest_answer(const runfile *run)
 {
-    const dafl_params *p = &run->params;
-    uint64_t longest = 0;
-
-    for (unsigned kind = 0; kind < DAFL_QUERY_DONE; kind++) {
-        /* The rank of an increment is at most C. */
-        dafl_query query = {.kind = (dafl_query_kind)kind,
-                            .rank =
-                                p->width < p->classes ? p->width : p->classes};
-        dafl_layout layout;
-        dafl_query_layout(&layout, p, &query);
-        longest = layout.len > longest ? layout.len : longest;
-    }
-    return longest;
+    return dafl_deep_longest(&run->params);
 }
 
 uint64_t runfile_largest_body(const runfile *run)

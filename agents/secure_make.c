@@ -248,7 +248,7 @@ static dafl_err make_roster(secure *s, dafl_why *why)
     return dafl_roster_make(&s->roster, parties, s->n + 2, why);
 }
 
-static dafl_err make_config(secure *s)
+static dafl_err make_config(secure *s, dafl_why *why)
 {
     dafl_policy *p = &s->config.policy;
     size_t half = s->n / 2 + 1;
@@ -273,6 +273,13 @@ static dafl_err make_config(secure *s)
     (void)strcpy(s->config.method, "deepafl");
     dafl_put_deep_params(&s->method_params, s->params, &s->plan.participation);
     s->config.method_params = dafl_writer_bytes(&s->method_params);
+    if (dafl_config_upload_bytes(&s->config, dafl_deep_longest(s->params)) ==
+        SIZE_MAX)
+        return dafl_fail(why, DAFL_ERR_INPUT,
+                         "an answer would have %llu numbers, more than an "
+                         "upload has room for; lower --width, --hidden or "
+                         "--classes",
+                         (unsigned long long)dafl_deep_longest(s->params));
     return dafl_writer_done(&s->method_params);
 }
 
@@ -346,7 +353,7 @@ dafl_err secure_new(secure **out, dafl_model *model, dafl_pool *pool,
                    0x20000);
     err = make_roster(s, why);
     if (err == DAFL_OK)
-        err = make_config(s);
+        err = make_config(s, why);
     if (err == DAFL_OK)
         err = shared_new(&s->projections, model);
     if (err == DAFL_OK)

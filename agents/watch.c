@@ -185,6 +185,8 @@ static void put_event(const watch *w, const dafl_event *e)
                                   json_string(dafl_fault_name(e->fault)));
         (void)json_object_set_new(line, "says", json_string(fault_text(e)));
     }
+    if (e->kind == DAFL_EVENT_ERRORS)
+        (void)json_object_set_new(line, "count", json_integer(e->number));
     put_line(line);
 }
 
@@ -204,6 +206,8 @@ static void print_event(watch *w, const dafl_event *e)
         (void)fprintf(stderr, ", %s", name_of(w, e->peer));
     if (dafl_members_count(&e->set) > 0)
         (void)fprintf(stderr, ", %zu clients", dafl_members_count(&e->set));
+    if (e->kind == DAFL_EVENT_ERRORS)
+        (void)fprintf(stderr, ", %u more", (unsigned)e->number);
     (void)fputc('\n', stderr);
 }
 

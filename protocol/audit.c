@@ -59,6 +59,8 @@ const dafl_field dafl_audit_fields[DAFL_EVENTS][DAFL_FIELDS_MAX] = {
     [DAFL_EVENT_KEY] = {{"he", DAFL_FIELD_DIGEST, 0}, PEER},
     [DAFL_EVENT_OPEN] = {PEER, {"sealed", DAFL_FIELD_DIGEST, 0},
                          {"u3", DAFL_FIELD_SET, 0}},
+    [DAFL_EVENT_ERRORS] = {{"count", DAFL_FIELD_NUMBER, 0},
+                           {"fault", DAFL_FIELD_FAULT, 0}, PEER},
 };
 #undef PEER
 /* clang-format on */

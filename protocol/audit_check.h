@@ -64,7 +64,7 @@ typedef struct {
 typedef struct {
     dafl_run_id run;
     dafl_digest h_setup, model;
-    uint32_t slot, question;
+    uint32_t slot, question, rank;
     uint64_t len;
     uint8_t w;
     dafl_digest he; /* zeros without encryption */

@@ -197,7 +197,6 @@ static void on_model(walk *w)
     history *h = w->h;
     dafl_audit_statement *now = &h->now;
     dafl_audit_slot *slot;
-    uint32_t rank = 0;
     bool right;
 
     if (!must(w, h->set_up, DAFL_AUDIT_ORDER, "a question before any setup"))
@@ -208,7 +207,7 @@ static void on_model(walk *w)
                                   .slot = w->e->slot,
                                   .question = w->e->number,
                                   .model = w->e->digest};
-    if (dafl_get_u32(&r, &rank) != DAFL_OK ||
+    if (dafl_get_u32(&r, &now->rank) != DAFL_OK ||
         dafl_get_u64(&r, &now->len) != DAFL_OK ||
         dafl_get_u8(&r, &now->w) != DAFL_OK ||
         dafl_get_fixed(&r, now->h_setup.b, sizeof now->h_setup.b) != DAFL_OK ||
@@ -224,8 +223,14 @@ static void on_model(walk *w)
          dafl_digest_equal(&now->h_setup, &h->h_setup) &&
              now->w == w->k->config->contract.w,
          DAFL_AUDIT_DIGEST, "another setup or ring than the one that stands");
-    dafl_context_slot(&h->ctx, &now->h_setup, now->slot, now->question,
-                      &now->model, now->len, now->w, &now->he);
+    dafl_context_slot(&h->ctx, &now->h_setup,
+                      &(dafl_slot_task){.slot = now->slot,
+                                        .query = now->question,
+                                        .rank = now->rank,
+                                        .model = now->model,
+                                        .len = now->len,
+                                        .w = now->w,
+                                        .he = now->he});
     slot = entry(w, right);
     if (slot == NULL)
         return;
@@ -371,8 +376,9 @@ static void on_statement(walk *w)
               DAFL_AUDIT_DIGEST, "stmt is not that of cohort and uploads"))
         return;
     slot = entry(w, false);
-    if (slot != NULL) {
+    if (slot != NULL)
         agree(w, slot->surveyed, &slot->stmt, &now->stmt);
+    if (slot != NULL && w->server) {
         slot->surveyed = true;
         slot->stmt = now->stmt;
     }
@@ -526,6 +532,7 @@ static handler *const handlers[DAFL_EVENTS] = {
     [DAFL_EVENT_RESULT] = on_result,  [DAFL_EVENT_ERROR] = on_nothing,
     [DAFL_EVENT_DONE] = on_nothing,   [DAFL_EVENT_PEER_HEAD] = on_nothing,
     [DAFL_EVENT_KEY] = on_key,        [DAFL_EVENT_OPEN] = on_open,
+    [DAFL_EVENT_ERRORS] = on_nothing,
 };
 
 /* Who may tell what. */

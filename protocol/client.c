@@ -177,6 +177,7 @@ dafl_err dafl_client_join(dafl_client *c, const dafl_run_id *run)
     c->n_segments = 0;
     c->n_witnessed = 0;
     c->slot = c->closed = c->journal_upload = c->journal_sign = 0;
+    c->resulted = 0;
     return DAFL_OK;
 }
 

@@ -123,6 +123,7 @@ dafl_fault dafl_client_on_invite(dafl_client *c, const dafl_envelope *m)
     if (fault != DAFL_FAULT_NONE)
         return fault;
     c->enrolment = invite.enrolment;
+    dafl_node_recap(&c->node, c->slot);
     dafl_node_tell(&c->node,
                    &(dafl_event){.kind = DAFL_EVENT_INVITE,
                                  .number = c->enrolment,

@@ -192,6 +192,8 @@ dafl_fault dafl_client_on_model(dafl_client *c, const dafl_envelope *m)
     if (DAFL_WEAK(SLOT))
         c->journal_upload = c->journal_sign = 0;
     dafl_client_close(c, m->slot - 1);
+    if (m->slot > c->slot)
+        dafl_node_recap(&c->node, c->slot);
     c->slot = m->slot;
     c->state = DAFL_CLIENT_IDLE;
     c->he = he;
@@ -213,11 +215,17 @@ dafl_fault dafl_client_on_model(dafl_client *c, const dafl_envelope *m)
     fault = c->method->shape(c->method_self, &c->question, &c->shape);
     if (fault != DAFL_FAULT_NONE)
         return fault;
-    if (c->shape.len < 1 || c->shape.len > DAFL_BODY_MAX / sizeof *c->x ||
+    if (dafl_config_upload_bytes(c->node.config, c->shape.len) == SIZE_MAX ||
         c->shape.n_ties > DAFL_TIES_MAX)
         return DAFL_E_MODEL;
-    dafl_context_slot(&c->ctx, &c->h_setup, c->slot, model.query, &c->model,
-                      c->shape.len, w, &c->he);
+    dafl_context_slot(&c->ctx, &c->h_setup,
+                      &(dafl_slot_task){.slot = c->slot,
+                                        .query = model.query,
+                                        .rank = model.rank,
+                                        .model = c->model,
+                                        .len = c->shape.len,
+                                        .w = w,
+                                        .he = c->he});
     dafl_node_tell_model(&c->node,
                          &(dafl_event){.slot = c->slot,
                                        .number = model.query,
@@ -418,14 +426,32 @@ static dafl_fault journal_sign(dafl_client *c, const dafl_digest *stmt,
     return DAFL_FAULT_NONE;
 }
 
+static void tell_sign(dafl_client *c, const dafl_envelope *m,
+                      const dafl_surv *surv, const dafl_signature *sig)
+{
+    dafl_writer w = {0};
+
+    dafl_put_fixed(&w, sig->b, sizeof sig->b);
+    dafl_put_fixed(&w, surv->digests.ptr, surv->digests.len);
+    dafl_node_tell(&c->node,
+                   &(dafl_event){.kind = DAFL_EVENT_SIGN,
+                                 .slot = c->slot,
+                                 .peer = m->sender,
+                                 .set = surv->u3,
+                                 .digest = c->stmt},
+                   &w);
+}
+
+/* Signed again as often as it is asked for; told of once. */
 dafl_fault dafl_client_on_surv(dafl_client *c, const dafl_envelope *m)
 {
-    dafl_writer told = {0}, w = {0};
+    dafl_writer w = {0};
     dafl_slot_view view;
     dafl_signature sig;
     dafl_digest stmt;
     dafl_surv surv;
     dafl_fault fault;
+    bool again;
 
     if (m->slot != c->slot)
         return DAFL_E_STATE;
@@ -442,29 +468,24 @@ dafl_fault dafl_client_on_surv(dafl_client *c, const dafl_envelope *m)
     fault = journal_sign(c, &stmt, &surv.u3);
     if (fault != DAFL_FAULT_NONE || c->err != DAFL_OK)
         return fault;
+    again = c->state >= DAFL_CLIENT_SIGNED &&
+            dafl_digest_equal(&c->stmt, &stmt) && !DAFL_WEAK(LINES);
     c->stmt = stmt;
     c->u3 = surv.u3;
     if (c->state != DAFL_CLIENT_REVEALED)
         c->state = DAFL_CLIENT_SIGNED;
     dafl_writer_drop(&c->y);
     dafl_sign(&sig, &stmt, c->node.self);
-    dafl_put_fixed(&told, sig.b, sizeof sig.b);
-    dafl_put_fixed(&told, surv.digests.ptr, surv.digests.len);
-    dafl_node_tell(&c->node,
-                   &(dafl_event){.kind = DAFL_EVENT_SIGN,
-                                 .slot = c->slot,
-                                 .peer = m->sender,
-                                 .set = surv.u3,
-                                 .digest = stmt},
-                   &told);
+    if (!again)
+        tell_sign(c, m, &surv, &sig);
     dafl_put_sign(&w, &sig);
     dafl_node_send(&c->node, DAFL_MSG_SIGN, c->slot, NULL, &w);
     return DAFL_FAULT_NONE;
 }
 
 /* One share of every dealer that was cast; of which secret, dafl_rule_reveal
- * says. */
-static void send_reveal(dafl_client *c)
+ * says. `again`: it has been told. */
+static void send_reveal(dafl_client *c, bool again)
 {
     const uint8_t *record = dafl_client_record(c, c->slot);
     dafl_members gone = dafl_members_minus(&c->a, &c->u3);
@@ -485,12 +506,13 @@ static void send_reveal(dafl_client *c)
     }
     dafl_put_reveal(&w, items, n);
     dafl_wipe(items, sizeof items);
-    dafl_node_tell(&c->node,
-                   &(dafl_event){.kind = DAFL_EVENT_REVEAL,
-                                 .slot = c->slot,
-                                 .peer = DAFL_NOBODY,
-                                 .set = gone},
-                   NULL);
+    if (!again)
+        dafl_node_tell(&c->node,
+                       &(dafl_event){.kind = DAFL_EVENT_REVEAL,
+                                     .slot = c->slot,
+                                     .peer = DAFL_NOBODY,
+                                     .set = gone},
+                       NULL);
     dafl_node_send(&c->node, DAFL_MSG_REVEAL, c->slot, NULL, &w);
 }
 
@@ -514,6 +536,7 @@ static void tell_conf(dafl_client *c, const dafl_envelope *m,
 
 dafl_fault dafl_client_on_conf(dafl_client *c, const dafl_envelope *m)
 {
+    bool again = c->state == DAFL_CLIENT_REVEALED && !DAFL_WEAK(LINES);
     dafl_slot_view view;
     dafl_conf conf;
     dafl_fault fault;
@@ -527,12 +550,12 @@ dafl_fault dafl_client_on_conf(dafl_client *c, const dafl_envelope *m)
         fault = dafl_rule_conf(&view, &conf, &c->a, &c->stmt);
     if (DAFL_WEAK(QUORUM))
         fault = DAFL_FAULT_NONE;
-    if (conf.signers.n == c->a.n)
+    if (conf.signers.n == c->a.n && (!again || fault != DAFL_FAULT_NONE))
         tell_conf(c, m, &conf, fault);
     if (fault != DAFL_FAULT_NONE)
         return fault;
     c->state = DAFL_CLIENT_REVEALED;
-    send_reveal(c);
+    send_reveal(c, again);
     return DAFL_FAULT_NONE;
 }
 
@@ -548,6 +571,13 @@ dafl_fault dafl_client_on_result(dafl_client *c, const dafl_envelope *m)
     if (m->slot == 0 && dafl_node_is_doubted(&result))
         return dafl_node_rolled_back(&c->node, &result) ? DAFL_E_STATE_LOST
                                                         : DAFL_FAULT_NONE;
+    if (m->slot != 0 && !DAFL_WEAK(LINES)) {
+        /* Each once: a server cannot fill our log with them. */
+        if (m->slot <= c->resulted ||
+            m->slot > dafl_node_last_slot(&c->node, c->enrolment))
+            return DAFL_FAULT_NONE;
+        c->resulted = m->slot;
+    }
     dafl_node_tell(&c->node,
                    &(dafl_event){.kind = DAFL_EVENT_RESULT,
                                  .slot = m->slot,
@@ -563,6 +593,7 @@ dafl_fault dafl_client_on_result(dafl_client *c, const dafl_envelope *m)
     dafl_put_u8(&w, DAFL_RECORD_OVER);
     dafl_put_u16(&w, result.fault);
     dafl_node_append(&c->node, &w);
+    dafl_node_recap(&c->node, c->slot);
     c->fault = (dafl_fault)result.fault;
     c->state = DAFL_CLIENT_OUT;
     return DAFL_FAULT_NONE;

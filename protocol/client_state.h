@@ -74,6 +74,7 @@ struct dafl_client {
     dafl_digest ctx, ctx2, dig, stmt;
     dafl_members a, u3;
     bool uploaded;          /* dig is that of `slot` */
+    uint32_t resulted;      /* the newest slot whose RESULT was told */
     int64_t *x;             /* bulk memory, until it is masked */
     dafl_writer y;          /* masked and packed or encrypted, until SURV */
     dafl_he_public *he_key; /* to encrypt with, else NULL */

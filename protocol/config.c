@@ -44,6 +44,17 @@ uint32_t dafl_config_slots(uint32_t questions)
     return slots < DAFL_SLOTS_MAX ? (uint32_t)slots : DAFL_SLOTS_MAX;
 }
 
+size_t dafl_config_upload_bytes(const dafl_config *c, uint64_t len)
+{
+    size_t bytes;
+
+    if (len < 1 || len > DAFL_BODY_MAX)
+        return SIZE_MAX;
+    bytes = c->mode == DAFL_MODE_SEAL ? dafl_he_bytes(len)
+                                      : (size_t)len * (c->contract.w / 8);
+    return bytes <= DAFL_BODY_MAX ? bytes : SIZE_MAX;
+}
+
 static dafl_err check_contract(const dafl_contract *given, dafl_why *why)
 {
     dafl_contract least = *given;

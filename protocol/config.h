@@ -34,7 +34,9 @@ typedef enum {
 
 #define DAFL_METHOD_NAME_MAX 31
 #define DAFL_SLOTS_MAX 4096
-#define DAFL_BODY_MAX ((uint64_t)1 << 32)
+/* Of a message's body and of a whole upload: the parts of a digest
+ * (crypto/hash.h) are no longer. */
+#define DAFL_BODY_MAX ((uint64_t)UINT32_MAX)
 #define DAFL_CHUNK_MIN ((uint32_t)16 << 10)
 #define DAFL_CHUNK_MAX ((uint32_t)16 << 20)
 
@@ -64,6 +66,10 @@ dafl_config dafl_config_default(void);
 /* Slots worth preparing for so many questions: R + ceil(R / 4) + 4, but at most
  * DAFL_SLOTS_MAX; the clients enrol anew when they are spent. */
 uint32_t dafl_config_slots(uint32_t questions);
+
+/* Bytes of an upload of so many numbers; SIZE_MAX for none, and for more than
+ * can be sent (DAFL_BODY_MAX). */
+size_t dafl_config_upload_bytes(const dafl_config *c, uint64_t len);
 
 /* The hard rules: every range above; the ring holds every sum, n_max (q 2^s)^2
  * < 2^(w-1); the policy's own (protocol/policy.h). The reason names the field.

@@ -109,20 +109,20 @@ void dafl_context_key(dafl_digest *key, const dafl_run_id *run,
 }
 
 void dafl_context_slot(dafl_digest *ctx, const dafl_digest *h_setup,
-                       uint32_t slot, uint32_t query, const dafl_digest *model,
-                       uint64_t len, uint8_t w, const dafl_digest *he)
+                       const dafl_slot_task *task)
 {
     dafl_hash h;
 
     dafl_hash_init(&h, "deepafl/ctx");
     dafl_hash_digest(&h, h_setup);
-    dafl_hash_u32(&h, slot);
-    dafl_hash_u32(&h, query);
+    dafl_hash_u32(&h, task->slot);
+    dafl_hash_u32(&h, task->query);
+    dafl_hash_u32(&h, DAFL_WEAK(VARIANT) ? 0 : task->rank);
     if (!DAFL_WEAK(BINDING))
-        dafl_hash_digest(&h, model);
-    dafl_hash_u64(&h, len);
-    dafl_hash_part(&h, &w, sizeof w);
-    dafl_hash_digest(&h, he);
+        dafl_hash_digest(&h, &task->model);
+    dafl_hash_u64(&h, task->len);
+    dafl_hash_part(&h, &task->w, sizeof task->w);
+    dafl_hash_digest(&h, &task->he);
     dafl_hash_end(&h, ctx);
 }
 

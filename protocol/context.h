@@ -14,7 +14,7 @@
  *   M_q      = H("deepafl/model", M_q-1, query, kind, layer, slot, bytes)
  *   he       = H("deepafl/he", residues of the slot's public key)
  *   key      = H("deepafl/key", run_id, h_setup, slot, he)
- *   ctx      = H("deepafl/ctx", h_setup, slot, query, M, len, w, he)
+ *   ctx      = H("deepafl/ctx", h_setup, slot, query, rank, M, len, w, he)
  *   ctx2     = H("deepafl/cast", ctx, A)
  *   dig      = H("deepafl/up", ctx2, u, upload)
  *   end      = H("deepafl/end", ctx2, u, dig)
@@ -59,10 +59,17 @@ void dafl_context_key(dafl_digest *key, const dafl_run_id *run,
                       const dafl_digest *h_setup, uint32_t slot,
                       const dafl_digest *he);
 
-/* `he`: zeros without encryption. */
+/* What a client answers in a slot. Two variants (rank) of one question can have
+ * the same length; one client's answer to another would stand out of a sum. */
+typedef struct {
+    uint32_t slot, query, rank;
+    dafl_digest model;
+    uint64_t len;
+    uint8_t w;
+    dafl_digest he; /* zeros without encryption */
+} dafl_slot_task;
 void dafl_context_slot(dafl_digest *ctx, const dafl_digest *h_setup,
-                       uint32_t slot, uint32_t query, const dafl_digest *model,
-                       uint64_t len, uint8_t w, const dafl_digest *he);
+                       const dafl_slot_task *task);
 void dafl_context_cast(dafl_digest *ctx2, const dafl_digest *ctx,
                        const dafl_members *a);
 

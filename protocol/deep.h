@@ -69,6 +69,8 @@ DAFL_CHECK dafl_err dafl_get_deep_params(dafl_params *p,
 
 /* Questions of a whole training. */
 uint32_t dafl_deep_questions(const dafl_params *p);
+/* Numbers of the longest answer. */
+uint64_t dafl_deep_longest(const dafl_params *p);
 /* What a question is about; DAFL_QUERY_DONE for a number beyond the last. */
 void dafl_deep_query(dafl_query *out, const dafl_params *p,
                      const dafl_question *q);

@@ -145,6 +145,22 @@ uint32_t dafl_deep_questions(const dafl_params *p)
     return (uint32_t)(3 + per_layer(p) * p->layers);
 }
 
+uint64_t dafl_deep_longest(const dafl_params *p)
+{
+    uint64_t longest = 0;
+
+    for (unsigned kind = 0; kind < DAFL_QUERY_DONE; kind++) {
+        /* The rank of an increment is at most C. */
+        dafl_query query = {.kind = (dafl_query_kind)kind,
+                            .rank =
+                                p->width < p->classes ? p->width : p->classes};
+        dafl_layout layout;
+        dafl_query_layout(&layout, p, &query);
+        longest = layout.len > longest ? layout.len : longest;
+    }
+    return longest;
+}
+
 void dafl_deep_query(dafl_query *out, const dafl_params *p,
                      const dafl_question *q)
 {

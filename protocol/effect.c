@@ -21,6 +21,7 @@ const char *dafl_event_name(dafl_event_kind kind)
         [DAFL_EVENT_RESULT] = "result", [DAFL_EVENT_ERROR] = "error",
         [DAFL_EVENT_DONE] = "done",     [DAFL_EVENT_PEER_HEAD] = "peer_head",
         [DAFL_EVENT_KEY] = "key",       [DAFL_EVENT_OPEN] = "open",
+        [DAFL_EVENT_ERRORS] = "errors",
     };
 
     return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : "?";

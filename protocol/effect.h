@@ -82,6 +82,8 @@ typedef enum {
     DAFL_EVENT_KEY,  /* the key holder's: digest: he, of the slot's new key */
     DAFL_EVENT_OPEN, /* digest: sealed; set: U3. The server asks for it, the key
                         holder has opened it */
+    DAFL_EVENT_ERRORS, /* so many (number) errors of this fault and peer that
+                          have no line of their own, see dafl_node_recap */
     DAFL_EVENTS
 } dafl_event_kind;
 

@@ -188,6 +188,7 @@ static dafl_fault on_ask(dafl_holder *h, const dafl_envelope *m)
     err = make_key(h, m->slot);
     if (err != DAFL_OK)
         return dafl_holder_broke(h, err);
+    dafl_node_recap(&h->node, h->slot);
     h->slot = m->slot;
     h->state = DAFL_HOLDER_KEYED;
     dafl_put_u8(&w, DAFL_RECORD_KEY);
@@ -215,12 +216,17 @@ static bool read_claim(const dafl_holder *h, dafl_bytes body, claim *c)
 
     if (dafl_get_open(&c->open, body) != DAFL_OK ||
         c->open.surv.a.n != h->u1.n || c->open.surv.u3.n != h->u1.n ||
-        c->open.conf.signers.n != h->u1.n || c->open.len < 1 ||
-        c->open.len > DAFL_BODY_MAX / sizeof(uint64_t))
+        c->open.conf.signers.n != h->u1.n ||
+        dafl_config_upload_bytes(config, c->open.len) == SIZE_MAX)
         return false;
-    dafl_context_slot(&c->ctx, &h->h_setup, h->slot, c->open.query,
-                      &c->open.model, c->open.len, (uint8_t)config->contract.w,
-                      &h->he);
+    dafl_context_slot(&c->ctx, &h->h_setup,
+                      &(dafl_slot_task){.slot = h->slot,
+                                        .query = c->open.query,
+                                        .rank = c->open.rank,
+                                        .model = c->open.model,
+                                        .len = c->open.len,
+                                        .w = (uint8_t)config->contract.w,
+                                        .he = h->he});
     dafl_context_cast(&c->ctx2, &c->ctx, &c->open.surv.a);
     dafl_context_statement(&c->stmt, &c->ctx2, &c->open.surv.u3,
                            c->open.surv.digests);
@@ -253,7 +259,8 @@ static void tell_claim(dafl_holder *h, const dafl_envelope *m, const claim *c)
 
     e.number = c->open.query;
     e.digest = c->open.model;
-    dafl_node_tell_model(&h->node, &e, 0, c->open.len, &h->h_setup, &h->he);
+    dafl_node_tell_model(&h->node, &e, c->open.rank, c->open.len, &h->h_setup,
+                         &h->he);
     e.kind = DAFL_EVENT_CAST;
     e.set = c->open.surv.a;
     e.digest = c->ctx2;
@@ -410,6 +417,7 @@ static dafl_fault on_result(dafl_holder *h, const dafl_envelope *m)
                                  .fault = (dafl_fault)result.fault,
                                  .digest = result.sum},
                    NULL);
+    dafl_node_recap(&h->node, h->slot);
     dafl_holder_erase(h, UINT32_MAX);
     dafl_holder_drop_slot(h);
     dafl_put_u8(&w, DAFL_RECORD_OVER);

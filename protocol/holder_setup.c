@@ -60,6 +60,7 @@ dafl_fault dafl_holder_on_invite(dafl_holder *h, const dafl_envelope *m)
     }
     h->enrolment = invite.enrolment;
     h->state = DAFL_HOLDER_INVITED;
+    dafl_node_recap(&h->node, h->slot);
     dafl_node_tell(&h->node,
                    &(dafl_event){.kind = DAFL_EVENT_INVITE,
                                  .number = h->enrolment,

@@ -39,7 +39,7 @@
  * Between server and key holder, in a slot
  *   ASK       = nothing
  *   KEY       = sig[64], residues[rest]
- *   OPEN      = u32 query, model[32], u64 len, dig[32], u32 surv_len,
+ *   OPEN      = u32 query, u32 rank, model[32], u64 len, dig[32], u32 surv_len,
  *               SURV[surv_len], CONF[rest]
  *   OPENED    = dig[32]
  */
@@ -272,7 +272,7 @@ void dafl_put_key_msg(dafl_writer *w, const dafl_key_msg *m);
 DAFL_CHECK dafl_err dafl_get_key_msg(dafl_key_msg *m, dafl_bytes body);
 
 typedef struct {
-    uint32_t query;
+    uint32_t query, rank;
     dafl_digest model;
     uint64_t len;    /* numbers */
     dafl_digest dig; /* of the ciphertexts that follow */

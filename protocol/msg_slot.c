@@ -339,6 +339,7 @@ void dafl_put_open(dafl_writer *w, const dafl_open_msg *m)
     dafl_writer surv = {0};
 
     dafl_put_u32(w, m->query);
+    dafl_put_u32(w, m->rank);
     dafl_put_fixed(w, m->model.b, sizeof m->model.b);
     dafl_put_u64(w, m->len);
     dafl_put_fixed(w, m->dig.b, sizeof m->dig.b);
@@ -358,6 +359,7 @@ dafl_err dafl_get_open(dafl_open_msg *m, dafl_bytes body)
     dafl_bytes surv;
 
     DAFL_TRY(dafl_get_u32(&r, &got.query));
+    DAFL_TRY(dafl_get_u32(&r, &got.rank));
     DAFL_TRY(dafl_get_fixed(&r, got.model.b, sizeof got.model.b));
     DAFL_TRY(dafl_get_u64(&r, &got.len));
     DAFL_TRY(dafl_get_fixed(&r, got.dig.b, sizeof got.dig.b));

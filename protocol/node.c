@@ -179,49 +179,112 @@ void dafl_node_tell_model(dafl_node *n, const dafl_event *event, uint32_t rank,
     dafl_node_tell(n, &model, &w);
 }
 
+/* How often this peer has been at fault like this since the last recap. */
+static uint32_t *errors_of(dafl_node *n, uint16_t peer, dafl_fault fault)
+{
+    return &n->errors[peer < DAFL_PARTIES_MAX ? peer : DAFL_PARTIES_MAX][fault];
+}
+
 void dafl_node_error(dafl_node *n, uint32_t slot, uint16_t peer,
                      dafl_fault fault)
 {
-    dafl_node_tell(n,
-                   &(dafl_event){.kind = DAFL_EVENT_ERROR,
-                                 .slot = slot,
-                                 .peer = peer,
-                                 .fault = fault,
-                                 .says = n->says},
-                   NULL);
+    uint32_t *errors = errors_of(n, peer, fault);
+
+    if (*errors < DAFL_ERRORS_TOLD || DAFL_WEAK(LINES))
+        dafl_node_tell(n,
+                       &(dafl_event){.kind = DAFL_EVENT_ERROR,
+                                     .slot = slot,
+                                     .peer = peer,
+                                     .fault = fault,
+                                     .says = n->says},
+                       NULL);
+    *errors += *errors < UINT32_MAX;
     n->says = NULL;
+}
+
+static void tell_head(dafl_node *n, uint16_t peer)
+{
+    const dafl_peer_head *head = &n->heads[peer];
+    dafl_writer w = {0};
+
+    dafl_put_u64(&w, head->seq);
+    dafl_node_tell(n,
+                   &(dafl_event){.kind = DAFL_EVENT_PEER_HEAD,
+                                 .slot = head->slot,
+                                 .peer = peer,
+                                 .digest = head->digest},
+                   &w);
 }
 
 /* What a peer says of its log binds it: it cannot give that part of it another
  * content any more. */
 static void note_head(dafl_node *n, const dafl_envelope *m)
 {
-    dafl_writer w = {0};
+    dafl_peer_head *head = &n->heads[m->sender];
 
     if (sodium_is_zero(m->log_head.b, sizeof m->log_head.b) ||
-        dafl_digest_equal(&m->log_head, &n->heads[m->sender]))
+        dafl_digest_equal(&m->log_head, &head->digest))
         return;
-    n->heads[m->sender] = m->log_head;
-    dafl_put_u64(&w, m->seq);
-    dafl_node_tell(n,
-                   &(dafl_event){.kind = DAFL_EVENT_PEER_HEAD,
-                                 .slot = m->slot,
-                                 .peer = m->sender,
-                                 .digest = m->log_head},
-                   &w);
+    head->digest = m->log_head;
+    head->seq = m->seq;
+    head->slot = m->slot;
+    if (head->seen < DAFL_HEADS_TOLD || DAFL_WEAK(LINES))
+        tell_head(n, m->sender);
+    head->seen += head->seen < UINT32_MAX;
 }
 
-static void note_boot(dafl_node *n, const dafl_envelope *m)
+static void recap_errors(dafl_node *n, uint32_t slot, uint16_t peer)
 {
-    uint32_t boot = (uint32_t)(m->seq >> 32);
+    for (unsigned fault = 0; fault < DAFL_FAULT_COUNT; fault++) {
+        uint32_t *errors = errors_of(n, peer, (dafl_fault)fault);
+        if (*errors > DAFL_ERRORS_TOLD && !DAFL_WEAK(LINES))
+            dafl_node_tell(n,
+                           &(dafl_event){.kind = DAFL_EVENT_ERRORS,
+                                         .slot = slot,
+                                         .number = *errors - DAFL_ERRORS_TOLD,
+                                         .peer = peer,
+                                         .fault = (dafl_fault)fault},
+                           NULL);
+        *errors = 0;
+    }
+}
+
+void dafl_node_recap(dafl_node *n, uint32_t slot)
+{
+    for (uint16_t peer = 0; peer < n->roster->n; peer++) {
+        recap_errors(n, slot, peer);
+        if (n->heads[peer].seen > DAFL_HEADS_TOLD && !DAFL_WEAK(LINES))
+            tell_head(n, peer);
+        n->heads[peer].seen = 0;
+    }
+    recap_errors(n, slot, DAFL_NOBODY);
+}
+
+bool dafl_node_lives(dafl_node *n, uint16_t party, uint32_t boot)
+{
     dafl_writer w = {0};
 
-    if (boot <= n->heard[m->sender] >> 32)
-        return;
+    if (n->lives[party] >= DAFL_LIVES_MAX && !DAFL_WEAK(LIVES)) {
+        n->says = "it has been started too often in this run";
+        return false;
+    }
+    n->lives[party]++;
     dafl_put_u8(&w, DAFL_RECORD_HEARD);
-    dafl_put_u16(&w, m->sender);
+    dafl_put_u16(&w, party);
     dafl_put_u32(&w, boot);
     dafl_node_append(n, &w);
+    return true;
+}
+
+/* A message that is signed and new: journal its sender's life if that is. */
+static dafl_fault note_boot(dafl_node *n, const dafl_envelope *m)
+{
+    uint32_t boot = (uint32_t)(m->seq >> 32);
+
+    if (boot > n->heard[m->sender] >> 32 &&
+        !dafl_node_lives(n, m->sender, boot))
+        return DAFL_E_STATE;
+    return DAFL_FAULT_NONE;
 }
 
 dafl_fault dafl_node_open(dafl_node *n, dafl_envelope *m, dafl_bytes message)
@@ -250,9 +313,9 @@ dafl_fault dafl_node_open(dafl_node *n, dafl_envelope *m, dafl_bytes message)
     fault = dafl_envelope_check(m, sender->id.sign_pk);
     if (fault == DAFL_FAULT_NONE && m->seq <= n->heard[m->sender])
         return DAFL_E_STATE_LOST;
+    if (fault == DAFL_FAULT_NONE && server)
+        fault = note_boot(n, m);
     if (fault == DAFL_FAULT_NONE) {
-        if (server)
-            note_boot(n, m);
         n->heard[m->sender] = m->seq;
         note_head(n, m);
     }

@@ -9,6 +9,23 @@
 #include "protocol/envelope.h"
 #include "protocol/messages.h"
 
+/* Nobody can fill a party's log from outside: of one peer it gets so many lines
+ * for errors of one kind, and for heads of the peer's log, from one recap to
+ * the next. What comes after them is counted. */
+#define DAFL_ERRORS_TOLD 16
+#define DAFL_HEADS_TOLD 32
+
+/* Lives of one party in a run that the server hears of: each is a record of its
+ * journal. */
+#define DAFL_LIVES_MAX 4096
+
+/* The last head of a peer's log, and what said so. */
+typedef struct {
+    dafl_digest digest;
+    uint64_t seq;
+    uint32_t slot, seen; /* new ones since the last recap */
+} dafl_peer_head;
+
 typedef struct {
     const dafl_roster *roster;
     const dafl_config *config;
@@ -17,9 +34,12 @@ typedef struct {
     dafl_digest roster_hash, config_hash;
     dafl_run_id run;
     uint32_t boot, sent;
-    uint64_t heard[DAFL_PARTIES_MAX];    /* the last seq of each party */
-    dafl_digest log_head;                /* of our audit log; zeros: none */
-    dafl_digest heads[DAFL_PARTIES_MAX]; /* the last of each party's */
+    uint64_t heard[DAFL_PARTIES_MAX]; /* the last seq of each party */
+    uint32_t lives[DAFL_PARTIES_MAX]; /* the server's: records of them */
+    dafl_digest log_head;             /* of our audit log; zeros: none */
+    dafl_peer_head heads[DAFL_PARTIES_MAX];
+    /* Since the last recap; those of nobody in the last row. */
+    uint32_t errors[DAFL_PARTIES_MAX + 1][DAFL_FAULT_COUNT];
     const char *says; /* of the next error, a literal; NULL: nothing more */
     dafl_effects effects;
 } dafl_node;
@@ -60,17 +80,25 @@ void dafl_node_tell_start(dafl_node *n);
 void dafl_node_tell_model(dafl_node *n, const dafl_event *event, uint32_t rank,
                           uint64_t len, const dafl_digest *h_setup,
                           const dafl_digest *he);
-/* An event of the kind ERROR. */
+/* An event of the kind ERROR, unless there were too many of this peer and fault
+ * since the last recap. */
 void dafl_node_error(dafl_node *n, uint32_t slot, uint16_t peer,
                      dafl_fault fault);
+/* A slot or more is over: tell how many errors had no line of their own, and
+ * the last head of whom more were seen than told, and count anew. */
+void dafl_node_recap(dafl_node *n, uint32_t slot);
 
 /* Split and check a message: caps, sender, run, order, signature, in this
  * order. The run of an INVITE or a HELLO, which may come from outside of it, is
  * left to the receiver. A head of the sender's log that is new is told. At the
  * server, a HELLO that its sender has signed and that is no newer than what it
- * said before is DAFL_E_STATE_LOST, and a new life of a client is journalled.
- */
+ * said before is DAFL_E_STATE_LOST, and a new life of its sender is journalled;
+ * one too many is DAFL_E_STATE. */
 dafl_fault dafl_node_open(dafl_node *n, dafl_envelope *m, dafl_bytes message);
+
+/* The server's: journal that a party lives for this (boot) time. False when it
+ * has lived too often. */
+bool dafl_node_lives(dafl_node *n, uint16_t party, uint32_t boot);
 
 /* RESULT of slot 0 says that the run is over, or, with a number in it, that the
  * server has heard so much from us already; then whether that is more than we

@@ -227,16 +227,11 @@ static void send_lost(dafl_server *s, const dafl_envelope *m)
  * no key of before, and all enrol again. */
 static bool is_reborn(dafl_server *s, const dafl_envelope *m)
 {
-    dafl_writer w = {0};
-
     if (m->sender < s->node.roster->n_clients ||
-        !sodium_is_zero(m->run.b, sizeof m->run.b))
+        !sodium_is_zero(m->run.b, sizeof m->run.b) ||
+        !dafl_node_lives(&s->node, m->sender, (uint32_t)(m->seq >> 32)))
         return false;
     s->node.heard[m->sender] = m->seq;
-    dafl_put_u8(&w, DAFL_RECORD_HEARD);
-    dafl_put_u16(&w, m->sender);
-    dafl_put_u32(&w, (uint32_t)(m->seq >> 32));
-    dafl_node_append(&s->node, &w);
     return true;
 }
 
@@ -378,6 +373,7 @@ void dafl_server_over(dafl_server *s, dafl_fault fault)
     s->fault = fault;
     s->state = fault == DAFL_FAULT_NONE ? DAFL_SERVER_DONE : DAFL_SERVER_FAILED;
     s->deadline = UINT64_MAX;
+    dafl_node_recap(&s->node, s->slot);
     dafl_node_tell(&s->node,
                    &(dafl_event){.kind = DAFL_EVENT_DONE,
                                  .slot = s->slot,

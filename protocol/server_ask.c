@@ -112,6 +112,11 @@ static bool choose_question(dafl_server *s)
             s->err = DAFL_ERR_NOMEM;
             return true;
         }
+        if (dafl_config_upload_bytes(s->node.config, s->shape.len) ==
+            SIZE_MAX) {
+            s->err = DAFL_ERR_ARG; /* no client would answer that */
+            return true;
+        }
         s->chosen = s->usable;
         if (s->method->choose != NULL)
             s->method->choose(s->method_self, &s->question, s->node.roster,
@@ -176,9 +181,15 @@ void dafl_server_begin_slot(dafl_server *s)
 {
     dafl_members to = dafl_members_both(&s->online, &s->acked);
 
-    dafl_context_slot(&s->ctx, &s->h_setup, s->slot, s->question.number,
-                      &s->chapters[s->question.number].model, s->shape.len,
-                      (uint8_t)s->node.config->contract.w, &s->he);
+    dafl_context_slot(
+        &s->ctx, &s->h_setup,
+        &(dafl_slot_task){.slot = s->slot,
+                          .query = s->question.number,
+                          .rank = s->question.rank,
+                          .model = s->chapters[s->question.number].model,
+                          .len = s->shape.len,
+                          .w = (uint8_t)s->node.config->contract.w,
+                          .he = s->he});
     dafl_node_tell_model(
         &s->node,
         &(dafl_event){.slot = s->slot,
@@ -195,6 +206,7 @@ static void open_slot(dafl_server *s)
 {
     dafl_writer w = {0};
 
+    dafl_node_recap(&s->node, s->slot);
     s->slot++;
     s->stats.slots++;
     dafl_put_u8(&w, DAFL_RECORD_SLOT);

@@ -118,6 +118,7 @@ static dafl_err blind(dafl_server *s)
 static dafl_err write_open(dafl_server *s)
 {
     dafl_open_msg open = {.query = s->question.number,
+                          .rank = s->question.rank,
                           .model = s->chapters[s->question.number].model,
                           .len = s->shape.len,
                           .dig = s->sealed_dig};

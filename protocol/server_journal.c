@@ -140,6 +140,7 @@ static dafl_err recall_heard(dafl_server *s, dafl_reader *r)
     if (party >= s->node.roster->n)
         return DAFL_ERR_PEER;
     s->node.heard[party] = (uint64_t)boot << 32;
+    s->node.lives[party]++;
     return DAFL_OK;
 }
 

@@ -43,6 +43,7 @@ void dafl_server_invite(dafl_server *s)
         dafl_members_none(s->node.roster->n_clients);
     dafl_server_drop_shares(s);
     s->stats.enrolments++;
+    dafl_node_recap(&s->node, s->slot);
     dafl_put_u8(&w, DAFL_RECORD_INVITED);
     dafl_put_fixed(&w, s->node.run.b, sizeof s->node.run.b);
     dafl_put_u32(&w, s->enrolment);

@@ -114,9 +114,7 @@ static void cast(dafl_server *s)
 /* Bytes of an upload. */
 static size_t upload_bytes(const dafl_server *s)
 {
-    return s->encryption != NULL
-               ? dafl_he_bytes(s->shape.len)
-               : (size_t)s->shape.len * (s->node.config->contract.w / 8);
+    return dafl_config_upload_bytes(s->node.config, s->shape.len);
 }
 
 dafl_fault dafl_server_on_upload(dafl_server *s, const dafl_envelope *m)

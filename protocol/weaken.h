@@ -30,6 +30,7 @@ typedef enum {
     DAFL_WEAK_TURN,         /* client: messages count in any state */
     DAFL_WEAK_OUTSIDE,      /* client: reveals of those who were not cast */
     DAFL_WEAK_BINDING,      /* both: keys are not bound to the model */
+    DAFL_WEAK_VARIANT,      /* both: nor to the variant of the question */
     DAFL_WEAK_AGREE,       /* server: shares that are not needed may be wrong */
     DAFL_WEAK_BAR,         /* server: bad dealers are asked again and again */
     DAFL_WEAK_FLOOR,       /* client: has no floors of its own */
@@ -45,6 +46,8 @@ typedef enum {
     DAFL_WEAK_HOLDER_KEY,  /* client: encrypts with anybody's key */
     DAFL_WEAK_OPENING,     /* key holder: opens without a quorum */
     DAFL_WEAK_ONE_OPENING, /* key holder: opens as often as it is asked */
+    DAFL_WEAK_LINES,       /* all: whatever comes has a line in the log */
+    DAFL_WEAK_LIVES,       /* server: a party begins as often as it likes */
 } dafl_weak;
 
 #ifdef DAFL_WEAKEN

@@ -224,6 +224,10 @@ static void broken_rules_are_named(void **state)
         refused_draft(d, rules[i].words);
     }
     d = good();
+    set(d, "training", "width", "65536");
+    set(d, "caps", "body_max", "4294967295");
+    refused_draft(d, "E_POLICY: an answer of this run has 2147");
+    d = good();
     d->n_parties = CLIENTS + 2;
     set(d, "", "secure_agg", "seal");
     set(d, "contract", "w", "64");

@@ -105,7 +105,8 @@ def statement(s, n):
     """From its parts, as protocol/context.h says."""
     number = lambda v, width: v.to_bytes(width, "little")
     ctx = h("deepafl/ctx", bytes.fromhex(s["h_setup"]), number(s["slot"], 4), number(s["question"], 4),
-            bytes.fromhex(s["model"]), number(s["len"], 8), number(s["w"], 1), bytes.fromhex(s["he"]))
+            number(s["rank"], 4), bytes.fromhex(s["model"]), number(s["len"], 8), number(s["w"], 1),
+            bytes.fromhex(s["he"]))
     ctx2 = h("deepafl/cast", ctx, members(n, s["a"]))
     return h("deepafl/stmt", ctx2, members(n, s["u3"]), bytes.fromhex("".join(s["digests"])))
 

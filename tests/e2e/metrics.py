@@ -68,7 +68,8 @@ def logged(f, name):
     """What the audit log counts: events by name, errors by name, slots by outcome."""
     path = f.dir / f"{name}.state" / "audit.log"
     lines = [json.loads(x) for x in path.read_text().splitlines(keepends=True) if x.endswith("\n")]
-    faults = [e["data"]["fault"] for e in lines if e["event"] == "error"]
+    faults = [e["data"]["fault"] for e in lines if e["event"] in ("error", "errors")
+              for _ in range(e["data"].get("count", 1))]
     outcomes = ["sum" if e["data"]["fault"] == "OK" else "failed" for e in lines if e["event"] == "result"]
     return [dict(collections.Counter(x)) for x in ([e["event"] for e in lines], faults, outcomes)]
 

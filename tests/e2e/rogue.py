@@ -56,8 +56,12 @@ def start_by(f, name, port, *more):
 
 
 def errors(f, name):
-    """How often an agent has logged which error, and about whom."""
-    return collections.Counter((e["error"], e.get("peer")) for e in f.events(name) if e.get("event") == "error")
+    """How often an agent has met which error, and about whom: with a line of its own, or only counted."""
+    met = collections.Counter()
+    for e in f.events(name):
+        if e.get("event") in ("error", "errors"):
+            met[e["error"], e.get("peer")] += e.get("count", 1)
+    return met
 
 
 class Memory:

@@ -147,8 +147,14 @@ static void fill_in(scribe *s, dafl_event *e, dafl_writer *more, uint8_t how)
         put_filled(more, 0x55);
         put_filled(more, 0x66);
         d = filled(0x55);
-        dafl_context_slot(&s->ctx, &d, e->slot, e->number, &e->digest, 9,
-                          (uint8_t)world.config.contract.w, &he);
+        dafl_context_slot(
+            &s->ctx, &d,
+            &(dafl_slot_task){.slot = e->slot,
+                              .query = e->number,
+                              .model = e->digest,
+                              .len = 9,
+                              .w = (uint8_t)world.config.contract.w,
+                              .he = he});
         break;
     case DAFL_EVENT_READY:
         e->digest = s->ctx;

@@ -147,7 +147,7 @@ def message_files():
         ("hello", u32(1) + u32(7) + d),
         ("ask", b""),
         ("key", sig + b"residues"),
-        ("open", u32(2) + d + u64(9) + d + u32(len(surv)) + surv + members(4, 1, 3) + sig + sig),
+        ("open", u32(2) + u32(3) + d + u64(9) + d + u32(len(surv)) + surv + members(4, 1, 3) + sig + sig),
         ("opened", d),
     ]
     header = b"DAF1" + bytes([8]) + bytes(16) + u32(3) + u16(1) + u64(1 << 32 | 5) + d + u64(32)
@@ -204,6 +204,7 @@ def audit_files():
         ("reveal", line("reveal", {"gone": []})),
         ("result", line("result", {"fault": "E_QUORUM", "question": 3, "sum": d, "u3": []})),
         ("error", line("error", {"fault": "W_ROW_DIFF"})),
+        ("errors", line("errors", {"count": 7, "fault": "E_AUTH", "peer": 3})),
         ("done", line("done", {"fault": "OK"})),
         ("key", line("key", {"he": d, "peer": 3})),
         ("open", line("open", {"sealed": d, "u3": [1, 2]})),

@@ -24,16 +24,18 @@ typedef struct {
 } lab_attack;
 
 /* Lists, each ending with an entry without a name; one file each. */
-extern const lab_attack attacks_slot[];   /* a server, in a slot */
-extern const lab_attack attacks_quorum[]; /* .. with signatures and shares */
-extern const lab_attack attacks_setup[];  /* a server, before the first slot */
-extern const lab_attack attacks_keys[];   /* the same, between the clients */
-extern const lab_attack attacks_model[];  /* a server that makes models up */
-extern const lab_attack attacks_replay[]; /* a server, with what is old */
-extern const lab_attack attacks_client[]; /* clients */
-extern const lab_attack attacks_deep[];   /* on whole trainings */
-extern const lab_attack attacks_data[];   /* what a client asks of its data */
-extern const lab_attack attacks_seal[];   /* a server, with encryption */
+extern const lab_attack attacks_slot[];    /* a server, in a slot */
+extern const lab_attack attacks_quorum[];  /* .. with signatures and shares */
+extern const lab_attack attacks_setup[];   /* a server, before the first slot */
+extern const lab_attack attacks_keys[];    /* the same, between the clients */
+extern const lab_attack attacks_members[]; /* .. that hides some of them */
+extern const lab_attack attacks_model[];   /* a server that makes models up */
+extern const lab_attack attacks_replay[];  /* a server, with what is old */
+extern const lab_attack attacks_client[];  /* clients */
+extern const lab_attack attacks_flood[];   /* anybody, to fill a disk */
+extern const lab_attack attacks_deep[];    /* on whole trainings */
+extern const lab_attack attacks_data[];    /* what a client asks of its data */
+extern const lab_attack attacks_seal[];    /* a server, with encryption */
 
 /* The check that these machines lack (weakened.c, strong.c). */
 dafl_weak lab_weakened(void);

@@ -325,9 +325,49 @@ static bool pk_substitution(bool stopped)
     return won;
 }
 
+/* ---- H5: another key ---- */
+
+/* Before it asks for the key of slot 2 the server asks for one of slot 1 again,
+ * whose sum has been opened. */
+static bool ask_again(lab *l, lab_letter *m, void *ctx)
+{
+    dafl_writer w = {0};
+
+    (void)ctx;
+    if (m->envelope.type != DAFL_MSG_ASK || m->envelope.slot != 2)
+        return true;
+    lab_seal(l, &w, m->from, DAFL_MSG_ASK, 1, m->envelope.seq - 1,
+             (dafl_bytes){0});
+    lab_post(l, m->from, m->to, dafl_writer_bytes(&w), 0);
+    dafl_writer_drop(&w);
+    lab_post(l, m->from, m->to, (dafl_bytes){m->bytes, m->len}, 0);
+    return false;
+}
+
+/* H5. A slot has one key, also when that is gone. Clients would sign nothing
+ * for a second one: more than one check stands behind this. */
+static bool second_key(bool stopped)
+{
+    lab_scenario s = lab_scenario_for(CLIENTS, CELL, random_u64());
+    size_t keys;
+    lab *l;
+
+    lab_scenario_encrypt(&s);
+    s.intercept = ask_again;
+    l = lab_new(&s);
+    assert_int_equal(lab_run(l), LAB_DONE);
+    keys = rogue_sent(l, lab_holder_index(l), DAFL_MSG_KEY, 1);
+    assert_int_equal(rogue_blamed(l, lab_holder_index(l), lab_server_index(l),
+                                  DAFL_E_SLOT_SPENT),
+                     stopped);
+    lab_free(&l);
+    return keys > 1;
+}
+
 const lab_attack attacks_seal[] = {
     {"H4 crafted_query", DAFL_WEAK_OPENING, crafted_query},
     {"H5 second_opening", DAFL_WEAK_ONE_OPENING, second_opening},
+    {"H5 second_key", DAFL_WEAK_NOTHING, second_key},
     {"H6 open_without_conf", DAFL_WEAK_OPENING, without_conf},
     {"H6 open_other_u3", DAFL_WEAK_OPENING, other_u3},
     {"H6 open_split_cell", DAFL_WEAK_OPENING, split},

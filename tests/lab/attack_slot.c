@@ -434,10 +434,48 @@ static bool increment_unsigned(bool stopped)
     return increment_cohort(stopped, UNSIGNED);
 }
 
+/* ---- S3: different variants of one question ---- */
+
+/* The variant without ties for the client in s->ctx. */
+static bool other_variant(script *s, uint16_t to, dafl_msg_type type,
+                          dafl_writer *body)
+{
+    const uint16_t *client = s->ctx;
+
+    if (type == DAFL_MSG_MODEL && to == *client)
+        body->ptr[4] = 0;
+    return true;
+}
+
+/* One client is asked for another variant than its cell, as long as theirs.
+ * Next to a sum in which all answer alike, that sum would be about it alone. */
+static bool variant_split(bool stopped)
+{
+    script *s = increment_lab(SHRINKING);
+    dafl_members all = lab_everybody(s->lab);
+    uint16_t client = (uint16_t)random_size(0, 8);
+    bool won;
+
+    set_rank(s, 1);
+    s->ctx = &client;
+    s->change = other_variant;
+    script_play(s, 4, &all, &all);
+    won = script_opens(s, 4, &all);
+    if (stopped) {
+        assert_int_equal(leak_dim(s->leak, 4), 0);
+        assert_int_equal(script_refusals(s, DAFL_E_FORGED), 9);
+        s->change = NULL;
+        script_goes_on(s);
+    }
+    script_free(&s);
+    return won;
+}
+
 const lab_attack attacks_slot[] = {
     {"S1 both_lists_one_message", DAFL_WEAK_NOTHING, both_lists},
     {"S3 model_split_one", DAFL_WEAK_BINDING, model_split_one},
     {"S3 model_split_half", DAFL_WEAK_BINDING, model_split_half},
+    {"S3 variant_split", DAFL_WEAK_VARIANT, variant_split},
     {"S5 tiny_cohort_cast", DAFL_WEAK_COHORT, tiny_cohort_cast},
     {"S5 tiny_cohort_surv", DAFL_WEAK_COHORT, tiny_cohort_surv},
     {"S6 ghost_survivors", DAFL_WEAK_FORGED, ghost_survivors},

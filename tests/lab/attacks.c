@@ -8,8 +8,9 @@
 #include "crypto/he.h"
 
 static const lab_attack *const lists[] = {
-    attacks_slot, attacks_quorum, attacks_setup,  attacks_client, attacks_data,
-    attacks_deep, attacks_keys,   attacks_replay, attacks_model,  attacks_seal};
+    attacks_slot,  attacks_quorum, attacks_setup, attacks_client,
+    attacks_data,  attacks_deep,   attacks_keys,  attacks_replay,
+    attacks_model, attacks_seal,   attacks_flood, attacks_members};
 
 static void run_one(void **state)
 {

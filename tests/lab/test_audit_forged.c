@@ -5,6 +5,7 @@
 #include "tests/check.h"
 
 #include "crypto/he.h"
+#include "protocol/context.h"
 #include "tests/lab/audited.h"
 
 /* ---- R9 audit_policy ---- */
@@ -302,6 +303,56 @@ static void what_others_know_is_not_hidden(void **state)
     lab_free(&l);
 }
 
+/* A client that signs another statement than it was shown, of another upload of
+ * client 0, and says so. */
+typedef struct {
+    lab *l;
+    dafl_digest ctx2;
+} signer;
+
+static bool sign_otherwise(void *ctx, dafl_audit_line *line, uint8_t *more)
+{
+    signer *s = ctx;
+    dafl_event *e = &line->event;
+    dafl_signature sig;
+
+    if (e->kind == DAFL_EVENT_CAST)
+        s->ctx2 = e->digest;
+    if (e->kind != DAFL_EVENT_SIGN)
+        return true;
+    more[sizeof sig.b] ^= 1;
+    dafl_context_statement(
+        &e->digest, &s->ctx2, &e->set,
+        (dafl_bytes){more + sizeof sig.b, line->more.len - sizeof sig.b});
+    dafl_sign(&sig, &e->digest, lab_identity(s->l, 1));
+    memcpy(more, sig.b, sizeof sig.b);
+    return true;
+}
+
+/* Who signed what the server's log says is not accused because another client
+ * did not; whoever did not is, each of them. */
+static void each_client_is_compared_with_the_server(void **state)
+{
+    lab_scenario sc = lab_scenario_for(5, 1, random_u64());
+    dafl_audit_report *r;
+    signer s;
+    audited a;
+
+    (void)state;
+    sc.audit = true;
+    s.l = lab_new(&sc);
+    lab_check_done(s.l);
+    a = audited_take(s.l);
+    audited_rewrite(&a, 1, sign_otherwise, &s);
+    r = audited_judge(&a, 0);
+    for (uint16_t u = 0; u < 5; u++)
+        assert_int_equal(audited_count(r, DAFL_AUDIT_SPLIT, u),
+                         u == 1 ? sc.questions : 0);
+    dafl_audit_report_free(&r);
+    audited_drop(&a);
+    lab_free(&s.l);
+}
+
 /* ---- the key holder's log ---- */
 
 typedef enum {
@@ -457,6 +508,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forged_logs_break_a_rule_by_its_name),
         cmocka_unit_test(what_others_know_is_not_hidden),
+        cmocka_unit_test(each_client_is_compared_with_the_server),
         cmocka_unit_test(logs_of_key_holders_break_a_rule_by_its_name),
         cmocka_unit_test(one_statement_in_each_run_proves_nothing),
     };

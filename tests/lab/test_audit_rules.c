@@ -361,6 +361,7 @@ static dafl_digest statement_again(const dafl_audit_statement *s)
     dafl_hash_digest(&h, &s->h_setup);
     dafl_hash_u32(&h, s->slot);
     dafl_hash_u32(&h, s->question);
+    dafl_hash_u32(&h, s->rank);
     dafl_hash_digest(&h, &s->model);
     dafl_hash_u64(&h, s->len);
     dafl_hash_part(&h, &s->w, 1);
@@ -442,6 +443,39 @@ static void two_statements_prove_who_signed_both(void **state)
     }
 }
 
+/* All that a proof needs is in the report, whatever was asked: variants of a
+ * question, and with a key holder the key. */
+static void statements_are_made_of_what_is_reported(void **state)
+{
+    (void)state;
+    for (int sealed = 0; sealed <= dafl_he_built(); sealed++) {
+        lab_scenario s = lab_scenario_for(6, 3, random_u64());
+        dafl_audit_report *r;
+        size_t tied = 0;
+        lab *l;
+        s.audit = s.ties = true;
+        s.questions = 4;
+        if (sealed)
+            lab_scenario_encrypt(&s);
+        l = lab_new(&s);
+        lab_check_done(l);
+        r = audited_judge_lab(l);
+        assert_int_equal(r->n_found, 0);
+        assert_int_equal(r->n_statements, 4);
+        for (size_t i = 0; i < r->n_statements; i++) {
+            const dafl_audit_statement *said = &r->statements[i];
+            dafl_digest again = statement_again(said);
+            assert_memory_equal(again.b, said->stmt.b, sizeof again.b);
+            assert_int_equal(sodium_is_zero(said->he.b, sizeof said->he.b),
+                             !sealed);
+            tied += said->rank == 1;
+        }
+        assert_int_equal(tied, 1);
+        dafl_audit_report_free(&r);
+        lab_free(&l);
+    }
+}
+
 /* The statement holds the digest of the encryption key too, so the proof does.
  */
 static void a_proof_has_the_encryption_key(void **state)
@@ -490,6 +524,7 @@ int main(int argc, char **argv)
 #endif
         cmocka_unit_test(two_statements_prove_who_signed_both),
         cmocka_unit_test(a_proof_has_the_encryption_key),
+        cmocka_unit_test(statements_are_made_of_what_is_reported),
     };
 
     check_seed();

@@ -53,6 +53,42 @@ static void an_answer_of_another_run_is_none(void **state)
     lab_free(&l);
 }
 
+/* Slots of a run that it has been in would have keys again. */
+static void a_key_holder_enters_a_run_once(void **state)
+{
+    lab_scenario s = lab_scenario_for(4, 1, random_u64());
+    uint16_t holder = 5;
+    dafl_writer invite = {0};
+    const lab_seen *m;
+    size_t at_entry = 0;
+    lab_disk *disk;
+    lab *l;
+
+    (void)state;
+    lab_scenario_encrypt(&s);
+    l = lab_new(&s);
+    while (lab_disk_secret(l, holder, 2).ptr == NULL && lab_step(l))
+        ;
+    m = lab_find(l, &at_entry, LAB_SENT, lab_server_index(l), holder,
+                 DAFL_MSG_INVITE, UINT32_MAX);
+    assert_non_null(m);
+    dafl_put_fixed(&invite, m->bytes.ptr, m->bytes.len);
+    disk = lab_disk_copy(l, holder);
+    lab_free(&l);
+    s.run = 1;
+    l = lab_new(&s);
+    lab_disk_put(l, holder, disk);
+    lab_disk_free(&disk);
+    assert_true(lab_run_to(l, DAFL_MSG_MODEL, 1));
+    lab_post(l, lab_server_index(l), holder, dafl_writer_bytes(&invite), 0);
+    lab_check_done(l);
+    assert_int_equal(dafl_server_stat(lab_server(l)).slots, s.questions);
+    assert_int_equal(
+        rogue_blamed(l, holder, lab_server_index(l), DAFL_E_REPLAY), 1);
+    dafl_writer_drop(&invite);
+    lab_free(&l);
+}
+
 static void a_key_holder_with_an_old_disk_stops(void **state)
 {
     lab_scenario s = lab_scenario_for(4, 1, random_u64());
@@ -299,6 +335,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_answer_of_another_run_is_none),
+        cmocka_unit_test(a_key_holder_enters_a_run_once),
         cmocka_unit_test(a_key_holder_with_an_old_disk_stops),
         cmocka_unit_test(a_restart_between_enrolments_is_no_end),
         cmocka_unit_test(a_lost_invitation_is_no_end),

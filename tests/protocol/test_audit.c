@@ -183,14 +183,19 @@ static void put_log(dafl_writer *log)
          .peer = 12,
          .set = set(0xe00),
          .digest = digest(given_sealed)},
+        {.kind = DAFL_EVENT_ERRORS,
+         .slot = 9,
+         .number = UINT32_MAX - 16,
+         .peer = 3,
+         .fault = DAFL_E_REPLAY},
         {.kind = DAFL_EVENT_PEER_HEAD,
          .slot = 9,
          .peer = 12,
          .digest = digest(given_head)},
     };
     static const uint64_t times[] = {
-        0,  1,  2,  1700000000000, 4, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
-        15, 16, 17, INT64_MAX};
+        0,  1,  2,  1700000000000, 4, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+        16, 17, 18, INT64_MAX};
     dafl_audit a;
 
     dafl_audit_init(&a, &self, PARTY, N_CLIENTS);

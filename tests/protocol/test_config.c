@@ -249,7 +249,7 @@ static void every_range_ends_where_it_says(void **state)
     CHANGED(c.body_max = (uint64_t)c.chunk + 7, "body_max = 1048583");
     FINE(c.body_max = (uint64_t)c.chunk + 8);
     FINE(c.body_max = DAFL_BODY_MAX);
-    CHANGED(c.body_max = DAFL_BODY_MAX + 1, "body_max = 4294967297");
+    CHANGED(c.body_max = DAFL_BODY_MAX + 1, "body_max = 4294967296");
     for (size_t i = 0; i < DAFL_WAITS; i++) {
         static const char *const names[DAFL_WAITS] = {
             "wait_setup = 0", "wait_ready = 0", "wait_upload = 0",
@@ -454,6 +454,30 @@ static void encryption_needs_a_key_holder_and_room(void **state)
     assert_int_equal(dafl_config_check(&c, &without, &why), DAFL_FAULT_NONE);
 }
 
+static void uploads_are_as_long_as_a_digest_takes(void **state)
+{
+    dafl_config c = dafl_config_default();
+
+    (void)state;
+    c.contract.w = 64;
+    assert_int_equal(dafl_config_upload_bytes(&c, 0), SIZE_MAX);
+    assert_int_equal(dafl_config_upload_bytes(&c, 1), 8);
+    assert_int_equal(dafl_config_upload_bytes(&c, UINT32_MAX / 8),
+                     UINT32_MAX / 8 * 8);
+    assert_int_equal(dafl_config_upload_bytes(&c, UINT32_MAX / 8 + 1),
+                     SIZE_MAX);
+    assert_int_equal(dafl_config_upload_bytes(&c, UINT64_MAX), SIZE_MAX);
+    c.contract.w = 32;
+    assert_int_equal(dafl_config_upload_bytes(&c, UINT32_MAX / 4),
+                     UINT32_MAX / 4 * 4);
+    c.mode = DAFL_MODE_SEAL; /* 73,728 bytes for 4096 of them */
+    assert_int_equal(dafl_config_upload_bytes(&c, 4097), 2 * 73728);
+    assert_int_equal(dafl_config_upload_bytes(&c, UINT32_MAX / 73728 * 4096),
+                     UINT32_MAX / 73728 * 73728);
+    assert_int_equal(
+        dafl_config_upload_bytes(&c, UINT32_MAX / 73728 * 4096 + 1), SIZE_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -463,6 +487,7 @@ int main(void)
         cmocka_unit_test(every_field_changes_the_digest),
         cmocka_unit_test(every_range_ends_where_it_says),
         cmocka_unit_test(encryption_needs_a_key_holder_and_room),
+        cmocka_unit_test(uploads_are_as_long_as_a_digest_takes),
         cmocka_unit_test(a_contract_without_a_grid_is_refused),
         cmocka_unit_test(what_the_bytes_cannot_say_has_no_digest),
         cmocka_unit_test(a_ring_that_could_wrap_is_refused),

@@ -68,7 +68,7 @@ static void slot_digests_equal_the_independent_model(void **state)
         {1, 2, 0, 5, {head, sizeof head}},
         {2, 3, 513, 7, {NULL, 0}},
     };
-    dafl_digest setup = digest(known_setup), zero = {{0}}, model = {{0}};
+    dafl_digest setup = digest(known_setup), model = {{0}};
     dafl_digest ctx, ctx2, digests[3], pieces, end, stmt;
     dafl_members cast = members_of(12, a, sizeof a);
     dafl_members alive = members_of(12, u3, sizeof u3);
@@ -78,7 +78,13 @@ static void slot_digests_equal_the_independent_model(void **state)
     dafl_context_model(&model, &segments[0]);
     dafl_context_model(&model, &segments[1]);
     assert_known(&model, known_model);
-    dafl_context_slot(&ctx, &setup, 9, 2, &model, 627200, 48, &zero);
+    dafl_context_slot(&ctx, &setup,
+                      &(dafl_slot_task){.slot = 9,
+                                        .query = 2,
+                                        .rank = 0x10203,
+                                        .model = model,
+                                        .len = 627200,
+                                        .w = 48});
     assert_known(&ctx, known_ctx);
     dafl_context_cast(&ctx2, &ctx, &cast);
     assert_known(&ctx2, known_ctx2);

@@ -137,7 +137,7 @@ static void raw_body(dafl_writer *w, unsigned type)
         break;
     case DAFL_MSG_OPEN: {
         dafl_writer surv = {0};
-        raw(w, 4 + 32 + 8 + 32);
+        raw(w, 4 + 4 + 32 + 8 + 32);
         raw_body(&surv, DAFL_MSG_SURV);
         dafl_put_u32(w, (uint32_t)surv.len);
         dafl_put_fixed(w, surv.ptr, surv.len);
@@ -224,7 +224,7 @@ static void counts_beyond_the_bytes_are_refused(void **state)
         {DAFL_MSG_SHARES, 0, 2},   {DAFL_MSG_SHARES, 2, 4},
         {DAFL_MSG_SETUP, 0, 2},    {DAFL_MSG_SETUP, 2, 4},
         {DAFL_MSG_SETUP, 6, 4},    {DAFL_MSG_MODEL, 8, 4},
-        {DAFL_MSG_REVEAL, 0, 2},   {DAFL_MSG_OPEN, 76, 4},
+        {DAFL_MSG_REVEAL, 0, 2},   {DAFL_MSG_OPEN, 80, 4},
     };
 
     (void)state;

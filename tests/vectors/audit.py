@@ -40,6 +40,7 @@ events = [
     ('done', run, 9, 15, {'fault': 'OK'}),
     ('key', run, 9, 16, {'he': d['he'], 'peer': 12}),
     ('open', run, 9, 17, {'peer': 12, 'sealed': d['sealed'], 'u3': [9, 10, 11]}),
+    ('errors', run, 9, 18, {'count': 4294967279, 'fault': 'E_REPLAY', 'peer': 3}),
     ('peer_head', run, 9, 2**63 - 1, {'boot': 4294967295, 'head': d['head'], 'message': 17, 'peer': 12}),
 ]
 

@@ -38,7 +38,7 @@ setup = h('deepafl/setup', run, roster, config, u16(3),
 model = ZERO
 for query, kind, layer, slot, data in ((1, 2, 0, 5, b'head'), (2, 3, 513, 7, b'')):
     model = h('deepafl/model', model, u32(query), bytes([kind]), u16(layer), u32(slot), data)
-ctx = h('deepafl/ctx', setup, u32(9), u32(2), model, u64(627200), bytes([48]), ZERO)
+ctx = h('deepafl/ctx', setup, u32(9), u32(2), u32(0x10203), model, u64(627200), bytes([48]), ZERO)
 ctx2 = h('deepafl/cast', ctx, members(12, 0, 1, 2, 9, 10, 11))
 dig = h('deepafl/up', ctx2, u16(9), b'masked bytes')
 end = h('deepafl/end', ctx2, u16(9), dig)
