@@ -330,12 +330,44 @@ static bool split_cell_away(bool stopped)
     return split_cell(stopped, AWAY);
 }
 
+/* ---- S14: a model with a gap ---- */
+
+/* Segment 2 is called 3, and comes with question 3. Whether a client goes on
+ * from there; it is to say what it has. */
+static bool segment_left_out(bool stopped)
+{
+    dafl_members none = dafl_members_none(9);
+    size_t at_entry = 0;
+    lab_scenario scenario;
+    bool ready = false;
+    uint32_t slot = 3;
+    script *s;
+
+    assert_true(stopped);
+    check_seed();
+    scenario = lab_scenario_for(9, 3, random_u64());
+    scenario.questions = 4;
+    s = script_new(&scenario, &none, slot, DAFL_MSG_MODEL);
+    script_ask_next(s);
+    script_model(s, slot);
+    assert_int_equal(script_refusals(s, DAFL_E_STATE), 9);
+    for (uint16_t u = 0; u < 9; u++) {
+        ready |= s->clients[u].ready;
+        assert_non_null(lab_find(s->lab, &at_entry, LAB_SENT, u, LAB_ANYBODY,
+                                 DAFL_MSG_HELLO, slot));
+        at_entry = 0;
+    }
+    script_free(&s);
+    return ready;
+}
+
 /* ---- L7: an increment over another cohort ---- */
 
 /* Question 3 is tied to questions 1 and 2; it is asked of a part of their
- * cohort, loses a part on the way; questions 1 and 2 had different cohorts; one
- * client has not signed for question 2. */
-typedef enum { SMALLER, SHRINKING, APART, UNSIGNED } mismatch;
+ * cohort, loses a part on the way; questions 1 and 2 had different cohorts, of
+ * which it is asked of the first or the second; one client has not signed for
+ * question 2. */
+typedef enum { SMALLER, SHRINKING, FIRST, SECOND, UNSIGNED } mismatch;
 
 static void leave_a_cell_out(void *ctx, const dafl_question *q,
                              const dafl_roster *roster, dafl_members *cohort)
@@ -369,7 +401,7 @@ static script *increment_lab(mismatch way)
     scenario = lab_scenario_for(9, 3, random_u64());
     scenario.ties = true;
     scenario.questions = 4;
-    if (way == APART)
+    if (way == FIRST || way == SECOND)
         scenario.choose = leave_a_cell_out;
     s = script_new(&scenario, &none, way == UNSIGNED ? 3 : 4, DAFL_MSG_MODEL);
     if (way != UNSIGNED)
@@ -400,9 +432,9 @@ static bool increment_cohort(bool stopped, mismatch way)
 
     part = dafl_roster_cell(lab_roster(s->lab), 0);
     part = dafl_members_minus(&all, &part);
-    u3 = way == SMALLER || way == SHRINKING ? part : all;
+    u3 = way == FIRST || way == UNSIGNED ? all : part;
     set_rank(s, 1);
-    script_play(s, 4, way == SMALLER ? &part : &all, &u3);
+    script_play(s, 4, way == SHRINKING ? &all : &u3, &u3);
     won = script_opens(s, 4, &u3);
     if (stopped) {
         assert_int_equal(script_refusals(s, DAFL_E_COHORT),
@@ -425,9 +457,14 @@ static bool increment_shrinking(bool stopped)
     return increment_cohort(stopped, SHRINKING);
 }
 
-static bool increment_apart(bool stopped)
+static bool increment_first(bool stopped)
 {
-    return increment_cohort(stopped, APART);
+    return increment_cohort(stopped, FIRST);
+}
+
+static bool increment_second(bool stopped)
+{
+    return increment_cohort(stopped, SECOND);
 }
 
 static bool increment_unsigned(bool stopped)
@@ -446,9 +483,11 @@ const lab_attack attacks_slot[] = {
     {"S7 split_cell_cast", DAFL_WEAK_CELLS, split_cell_cast},
     {"S7 split_cell_surv", DAFL_WEAK_CELLS, split_cell_surv},
     {"S7 split_cell_away", DAFL_WEAK_CELLS, split_cell_away},
+    {"S14 segment_left_out", DAFL_WEAK_NOTHING, segment_left_out},
     {"L7 increment_cohort_smaller", DAFL_WEAK_TIES, increment_smaller},
     {"L7 increment_cohort_shrinking", DAFL_WEAK_TIES, increment_shrinking},
-    {"L7 increment_cohort_apart", DAFL_WEAK_TIES, increment_apart},
+    {"L7 increment_cohort_first", DAFL_WEAK_TIES, increment_first},
+    {"L7 increment_cohort_second", DAFL_WEAK_TIES, increment_second},
     {"L7 increment_cohort_unsigned", DAFL_WEAK_TIES, increment_unsigned},
     {0},
 };
