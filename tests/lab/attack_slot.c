@@ -330,6 +330,31 @@ static bool split_cell_away(bool stopped)
     return split_cell(stopped, AWAY);
 }
 
+/* ---- S13: slots that nobody has keys for ---- */
+
+/* S13. Of no enrolment, and of the next one. */
+static bool slot_without_keys(bool stopped)
+{
+    script *s = begin(5, 1, 1, 0, 5);
+    uint32_t slots = lab_config(s->lab)->slots;
+    const uint32_t wrong[] = {0, slots + 1, 2 * slots};
+    bool ready = false;
+
+    assert_true(stopped);
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        script_model(s, wrong[i]);
+        assert_int_equal(script_refusals(s, DAFL_E_STATE), 5);
+        for (uint16_t u = 0; u < 5; u++)
+            ready |= s->clients[u].ready;
+    }
+    script_model(s, slots);
+    assert_int_equal(script_refusals(s, DAFL_E_STATE), 0);
+    for (uint16_t u = 0; u < 5; u++)
+        assert_true(s->clients[u].ready);
+    script_free(&s);
+    return ready;
+}
+
 /* ---- S14: a model with a gap ---- */
 
 /* Segment 2 is called 3, and comes with question 3. Whether a client goes on
@@ -483,6 +508,7 @@ const lab_attack attacks_slot[] = {
     {"S7 split_cell_cast", DAFL_WEAK_CELLS, split_cell_cast},
     {"S7 split_cell_surv", DAFL_WEAK_CELLS, split_cell_surv},
     {"S7 split_cell_away", DAFL_WEAK_CELLS, split_cell_away},
+    {"S13 slot_without_keys", DAFL_WEAK_NOTHING, slot_without_keys},
     {"S14 segment_left_out", DAFL_WEAK_NOTHING, segment_left_out},
     {"L7 increment_cohort_smaller", DAFL_WEAK_TIES, increment_smaller},
     {"L7 increment_cohort_shrinking", DAFL_WEAK_TIES, increment_shrinking},
