@@ -6,6 +6,7 @@
 #include "tests/check.h"
 
 #include "lib/ring.h"
+#include "tests/lab/rogue.h"
 #include "tests/lab/script.h"
 #include "tests/noise.h"
 
@@ -355,6 +356,31 @@ static bool slot_without_keys(bool stopped)
     return ready;
 }
 
+/* S13. A slot was closed without an upload, so its keys are zeros on the disk.
+ * After a restart the client is asked in it again. */
+static bool closed_slot(bool stopped)
+{
+    static const dafl_key zeros;
+    script *s = begin(5, 1, 1, 0, 5);
+    dafl_members all = lab_everybody(s->lab);
+    uint16_t victim = script_any_honest(s);
+    rogue_view view;
+    bool reads = false;
+
+    script_model(s, 1);
+    script_model(s, 2);
+    script_restart(s, victim);
+    script_play(s, 1, &all, &all);
+    if (rogue_was_cast(s->lab, victim, 1, &view)) {
+        rogue_know(s->lab, &view, &zeros, &zeros);
+        reads = rogue_reads(s->lab, &view);
+    }
+    if (stopped)
+        assert_int_equal(script_refusals(s, DAFL_E_SLOT_SPENT), 5);
+    script_free(&s);
+    return reads;
+}
+
 /* ---- S14: a model with a gap ---- */
 
 /* Segment 2 is called 3, and comes with question 3. Whether a client goes on
@@ -509,6 +535,7 @@ const lab_attack attacks_slot[] = {
     {"S7 split_cell_surv", DAFL_WEAK_CELLS, split_cell_surv},
     {"S7 split_cell_away", DAFL_WEAK_CELLS, split_cell_away},
     {"S13 slot_without_keys", DAFL_WEAK_NOTHING, slot_without_keys},
+    {"S13 closed_slot", DAFL_WEAK_SLOT, closed_slot},
     {"S14 segment_left_out", DAFL_WEAK_NOTHING, segment_left_out},
     {"L7 increment_cohort_smaller", DAFL_WEAK_TIES, increment_smaller},
     {"L7 increment_cohort_shrinking", DAFL_WEAK_TIES, increment_shrinking},
