@@ -381,6 +381,28 @@ static bool closed_slot(bool stopped)
     return reads;
 }
 
+/* S13. Another question, or the same of another rank, in an open slot: whether
+ * a client is ready for it. */
+static bool two_questions(bool stopped)
+{
+    bool ready = false;
+
+    assert_true(stopped);
+    for (size_t field = 0; field < 2; field++) {
+        script *s = begin(5, 1, 1, 0, 5);
+        script_model(s, 1);
+        for (uint16_t u = 0; u < 5; u++)
+            s->clients[u].ready = false;
+        s->model.ptr[4 * field] ^= 1;
+        script_model(s, 1);
+        for (uint16_t u = 0; u < 5; u++)
+            ready |= s->clients[u].ready;
+        assert_int_equal(script_refusals(s, DAFL_E_SLOT_SPENT), 5);
+        script_free(&s);
+    }
+    return ready;
+}
+
 /* ---- S14: a model with a gap ---- */
 
 /* Segment 2 is called 3, and comes with question 3. Whether a client goes on
@@ -536,6 +558,7 @@ const lab_attack attacks_slot[] = {
     {"S7 split_cell_away", DAFL_WEAK_CELLS, split_cell_away},
     {"S13 slot_without_keys", DAFL_WEAK_NOTHING, slot_without_keys},
     {"S13 closed_slot", DAFL_WEAK_SLOT, closed_slot},
+    {"S13 two_questions", DAFL_WEAK_NOTHING, two_questions},
     {"S14 segment_left_out", DAFL_WEAK_NOTHING, segment_left_out},
     {"L7 increment_cohort_smaller", DAFL_WEAK_TIES, increment_smaller},
     {"L7 increment_cohort_shrinking", DAFL_WEAK_TIES, increment_shrinking},
