@@ -403,6 +403,32 @@ static bool two_questions(bool stopped)
     return ready;
 }
 
+/* S13. Another cohort in the same slot, smaller or larger: whether anybody
+ * follows, those who uploaded and those who only help. */
+static bool two_casts(bool stopped)
+{
+    size_t refusals = 0;
+
+    assert_true(stopped);
+    for (int larger = 0; larger < 2; larger++) {
+        script *s = begin(9, 3, 1, 0, 5);
+        dafl_members all = lab_everybody(s->lab), part;
+        part = dafl_roster_cell(lab_roster(s->lab), 0);
+        part = dafl_members_minus(&all, &part);
+        script_model(s, 1);
+        script_tell(s, larger == 1 ? &part : &all, &part);
+        script_cast(s);
+        script_cast(s); /* the same again: so is the upload */
+        assert_int_equal(rogue_sent(s->lab, 8, DAFL_MSG_END, 1), 2);
+        assert_int_equal(script_refusals(s, DAFL_E_SLOT_SPENT), 0);
+        script_tell(s, larger == 1 ? &all : &part, &part);
+        script_cast(s);
+        refusals += script_refusals(s, DAFL_E_SLOT_SPENT);
+        script_free(&s);
+    }
+    return refusals < 18;
+}
+
 /* ---- S14: a model with a gap ---- */
 
 /* Segment 2 is called 3, and comes with question 3. Whether a client goes on
@@ -559,6 +585,7 @@ const lab_attack attacks_slot[] = {
     {"S13 slot_without_keys", DAFL_WEAK_NOTHING, slot_without_keys},
     {"S13 closed_slot", DAFL_WEAK_SLOT, closed_slot},
     {"S13 two_questions", DAFL_WEAK_NOTHING, two_questions},
+    {"S13 two_casts", DAFL_WEAK_NOTHING, two_casts},
     {"S14 segment_left_out", DAFL_WEAK_NOTHING, segment_left_out},
     {"L7 increment_cohort_smaller", DAFL_WEAK_TIES, increment_smaller},
     {"L7 increment_cohort_shrinking", DAFL_WEAK_TIES, increment_shrinking},
