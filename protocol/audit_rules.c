@@ -401,16 +401,8 @@ static void on_statement(walk *w)
 /* Everyone in A or among the signers has t signers besides itself. */
 static bool is_quorum(const history *h, const dafl_members *signers)
 {
-    size_t n = dafl_members_count(signers);
-
-    if (!dafl_members_within(signers, &h->u1) || n < h->t)
-        return false;
-    for (size_t u = 0; u < signers->n; u++) {
-        bool signs = dafl_members_has(signers, u);
-        if ((signs || dafl_members_has(&h->now.a, u)) && n - signs < h->t)
-            return false;
-    }
-    return true;
+    return dafl_members_within(signers, &h->u1) &&
+           dafl_members_count(signers) >= h->t + 1;
 }
 
 static void on_conf(walk *w)

@@ -96,18 +96,11 @@ static bool signatures_hold(const dafl_slot_view *v, const dafl_conf *conf,
 dafl_fault dafl_rule_conf(const dafl_slot_view *v, const dafl_conf *conf,
                           const dafl_members *a, const dafl_digest *stmt)
 {
-    size_t signers = dafl_members_count(&conf->signers);
-
+    /* With t + 1 signers each has t others, and who does not sign has more. */
     if (!dafl_members_within(&conf->signers, v->u1) ||
-        !dafl_members_within(a, v->u1))
-        return DAFL_E_QUORUM;
-    for (size_t u = 0; u < v->u1->n; u++) {
-        bool signs = dafl_members_has(&conf->signers, u);
-        if ((signs || dafl_members_has(a, u)) && signers - signs < v->t)
-            return DAFL_E_QUORUM;
-    }
-    /* With nobody in A or signing, the loop has asked for nothing. */
-    if (signers < v->t || !signatures_hold(v, conf, stmt))
+        !dafl_members_within(a, v->u1) ||
+        dafl_members_count(&conf->signers) < v->t + 1 ||
+        !signatures_hold(v, conf, stmt))
         return DAFL_E_QUORUM;
     return DAFL_FAULT_NONE;
 }

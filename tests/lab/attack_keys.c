@@ -251,6 +251,42 @@ static bool other_packet(bool stopped)
     return keeps;
 }
 
+/* In the place of client 4, with its own signature. */
+static void enrol_server(lab *l, void *ctx, dafl_peer *peer)
+{
+    dafl_run_id run = lab_run_id(l);
+    dafl_digest signed_digest;
+
+    (void)ctx;
+    if (peer->client != OTHER)
+        return;
+    peer->client = lab_server_index(l);
+    dafl_context_enroll(&signed_digest, &run, 0, peer->client, &peer->ek,
+                        &peer->hk);
+    dafl_sign(&peer->sig, &signed_digest, lab_identity(l, peer->client));
+}
+
+static bool list_server(lab *l, lab_letter *m, void *ctx)
+{
+    if (m->to == VICTIM && m->envelope.type == DAFL_MSG_PEERS)
+        rewrite_peers(l, m, enrol_server, ctx);
+    return true;
+}
+
+/* S12. The roster has the server's key too; that makes it no client. */
+static bool server_among_peers(bool stopped)
+{
+    lab_scenario s = rogue_scenario(random_u64(), list_server, NULL);
+    lab *l = lab_new(&s);
+    bool dealt;
+
+    assert_true(stopped);
+    rogue_check_others(l, DAFL_E_FORMAT);
+    dealt = rogue_sent(l, VICTIM, DAFL_MSG_SHARES, UINT32_MAX) > 0;
+    lab_free(&l);
+    return dealt;
+}
+
 /* ---- M6: keys that are no good ---- */
 
 /* What a client sent to enrol, or what has come of that; false when there is
@@ -427,6 +463,7 @@ const lab_attack attacks_keys[] = {
     {"S12 other_pk", DAFL_WEAK_KEYS, other_pk},
     {"S12 other_digests", DAFL_WEAK_NOTHING, other_digests},
     {"S12 other_packet", DAFL_WEAK_NOTHING, other_packet},
+    {"S12 server_among_peers", DAFL_WEAK_NOTHING, server_among_peers},
     {"M6 repeated_ek", DAFL_WEAK_BAD_KEY, repeated_ek},
     {"M6 repeated_pk", DAFL_WEAK_BAD_KEY, repeated_pk},
     {"M6 low_order_keys", DAFL_WEAK_NOTHING, low_order_keys},

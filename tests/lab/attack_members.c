@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server that tells one client of other members, of an older enrolment or of
- * a slot that it closed in an earlier life (S12, S13), or in another's name
- * (M5); and a client that sends other keys than it signed for (M6), or
- * signs badly (M2). Where no
- * check is named more than one stands behind it, so that without one the client
- * still gives nothing away; what is asserted is that the lie is named where it
- * is heard. */
+/* A server that tells one client of other members or of an older enrolment
+ * (S12, S13), or in another's name (M5); and a client that sends other keys
+ * than it signed for (M6), or signs badly (M2). Where no check is named more
+ * than one stands behind it, so that without one the client still gives nothing
+ * away; what is asserted is that the lie is named where it is heard. */
 #include "tests/check.h"
 
 #include "crypto/he.h"
@@ -163,62 +161,6 @@ static bool older_enrolment(bool stopped)
     enrolled = lab_count(l, VICTIM, DAFL_EVENT_ENROLL, DAFL_FAULT_COUNT);
     lab_free(&l);
     return enrolled > 2;
-}
-
-/* ---- a slot that was closed in an earlier life ---- */
-
-/* The victim has restarted: what it is asked in slot 2, with all that it has
- * missed, is asked in slot 1. */
-static bool ask_in_the_first(lab *l, lab_letter *m, void *ctx)
-{
-    dafl_members all = lab_everybody(l);
-    dafl_writer w = {0}, cast = {0};
-    bool *restarted = ctx;
-
-    if (m->to != ROGUE_VICTIM || m->envelope.type != DAFL_MSG_MODEL ||
-        !*restarted)
-        return true;
-    dafl_put_cast(&cast, &all);
-    lab_seal(l, &w, m->from, DAFL_MSG_MODEL, 1, m->envelope.seq + 1000,
-             m->envelope.body);
-    lab_post(l, m->from, m->to, dafl_writer_bytes(&w), 0);
-    dafl_writer_clear(&w);
-    lab_seal(l, &w, m->from, DAFL_MSG_CAST, 1, m->envelope.seq + 1001,
-             dafl_writer_bytes(&cast));
-    lab_post(l, m->from, m->to, dafl_writer_bytes(&w), 0);
-    dafl_writer_drop(&w);
-    dafl_writer_drop(&cast);
-    *restarted = false;
-    return false;
-}
-
-/* S13. As in attack_replay.c, but the client remembers the slot from its
- * journal only: its secrets are gone, masks would be made of zeros. */
-static bool closed_slot(bool stopped)
-{
-    static const dafl_key zeros;
-    bool restarted = false, reads;
-    lab_scenario s = rogue_scenario(random_u64(), ask_in_the_first, &restarted);
-    lab *l = lab_new(&s);
-    rogue_view view;
-
-    while (rogue_sent(l, ROGUE_VICTIM, DAFL_MSG_READY, 2) == 0 && lab_step(l))
-        ;
-    lab_crash(l, ROGUE_VICTIM, 0);
-    restarted = true;
-    (void)lab_run(l);
-    assert_false(restarted);
-    if (stopped) {
-        lab_check_invariants(l);
-        assert_int_equal(lab_outcome_of(l), LAB_DONE);
-        assert_true(rogue_blamed(l, ROGUE_VICTIM, lab_server_index(l),
-                                 DAFL_E_SLOT_SPENT) > 0);
-    }
-    assert_true(rogue_was_cast(l, ROGUE_VICTIM, 1, &view));
-    rogue_know(l, &view, &zeros, &zeros);
-    reads = rogue_reads(l, &view);
-    lab_free(&l);
-    return reads;
 }
 
 /* ---- keys that are not those that were signed for ---- */
@@ -381,6 +323,5 @@ const lab_attack attacks_members[] = {
     {"M6 other_hk", DAFL_WEAK_NOTHING, other_hk},
     {"S12 other_members", DAFL_WEAK_NOTHING, other_members},
     {"S13 older_enrolment", DAFL_WEAK_NOTHING, older_enrolment},
-    {"S13 closed_slot", DAFL_WEAK_SLOT, closed_slot},
     {0},
 };

@@ -6,6 +6,7 @@
 #include "tests/check.h"
 
 #include "lib/ring.h"
+#include "tests/lab/rogue.h"
 #include "tests/lab/script.h"
 #include "tests/noise.h"
 
@@ -329,12 +330,142 @@ static bool split_cell_away(bool stopped)
     return split_cell(stopped, AWAY);
 }
 
+/* ---- S13: slots that nobody has keys for ---- */
+
+/* S13. Of no enrolment, and of the next one. */
+static bool slot_without_keys(bool stopped)
+{
+    script *s = begin(5, 1, 1, 0, 5);
+    uint32_t slots = lab_config(s->lab)->slots;
+    const uint32_t wrong[] = {0, slots + 1, 2 * slots};
+    bool ready = false;
+
+    assert_true(stopped);
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        script_model(s, wrong[i]);
+        assert_int_equal(script_refusals(s, DAFL_E_STATE), 5);
+        for (uint16_t u = 0; u < 5; u++)
+            ready |= s->clients[u].ready;
+    }
+    script_model(s, slots);
+    assert_int_equal(script_refusals(s, DAFL_E_STATE), 0);
+    for (uint16_t u = 0; u < 5; u++)
+        assert_true(s->clients[u].ready);
+    script_free(&s);
+    return ready;
+}
+
+/* S13. A slot was closed without an upload, so its keys are zeros on the disk.
+ * After a restart the client is asked in it again. */
+static bool closed_slot(bool stopped)
+{
+    static const dafl_key zeros;
+    script *s = begin(5, 1, 1, 0, 5);
+    dafl_members all = lab_everybody(s->lab);
+    uint16_t victim = script_any_honest(s);
+    rogue_view view;
+    bool reads = false;
+
+    script_model(s, 1);
+    script_model(s, 2);
+    script_restart(s, victim);
+    script_play(s, 1, &all, &all);
+    if (rogue_was_cast(s->lab, victim, 1, &view)) {
+        rogue_know(s->lab, &view, &zeros, &zeros);
+        reads = rogue_reads(s->lab, &view);
+    }
+    if (stopped)
+        assert_int_equal(script_refusals(s, DAFL_E_SLOT_SPENT), 5);
+    script_free(&s);
+    return reads;
+}
+
+/* S13. Another question, or the same of another rank, in an open slot: whether
+ * a client is ready for it. */
+static bool two_questions(bool stopped)
+{
+    bool ready = false;
+
+    assert_true(stopped);
+    for (size_t field = 0; field < 2; field++) {
+        script *s = begin(5, 1, 1, 0, 5);
+        script_model(s, 1);
+        for (uint16_t u = 0; u < 5; u++)
+            s->clients[u].ready = false;
+        s->model.ptr[4 * field] ^= 1;
+        script_model(s, 1);
+        for (uint16_t u = 0; u < 5; u++)
+            ready |= s->clients[u].ready;
+        assert_int_equal(script_refusals(s, DAFL_E_SLOT_SPENT), 5);
+        script_free(&s);
+    }
+    return ready;
+}
+
+/* S13. Another cohort in the same slot, smaller or larger: whether anybody
+ * follows, those who uploaded and those who only help. */
+static bool two_casts(bool stopped)
+{
+    size_t refusals = 0;
+
+    assert_true(stopped);
+    for (int larger = 0; larger < 2; larger++) {
+        script *s = begin(9, 3, 1, 0, 5);
+        dafl_members all = lab_everybody(s->lab), part;
+        part = dafl_roster_cell(lab_roster(s->lab), 0);
+        part = dafl_members_minus(&all, &part);
+        script_model(s, 1);
+        script_tell(s, larger == 1 ? &part : &all, &part);
+        script_cast(s);
+        script_cast(s); /* the same again: so is the upload */
+        assert_int_equal(rogue_sent(s->lab, 8, DAFL_MSG_END, 1), 2);
+        assert_int_equal(script_refusals(s, DAFL_E_SLOT_SPENT), 0);
+        script_tell(s, larger == 1 ? &all : &part, &part);
+        script_cast(s);
+        refusals += script_refusals(s, DAFL_E_SLOT_SPENT);
+        script_free(&s);
+    }
+    return refusals < 18;
+}
+
+/* ---- S14: a model with a gap ---- */
+
+/* Segment 2 is called 3, and comes with question 3. Whether a client goes on
+ * from there; it is to say what it has. */
+static bool segment_left_out(bool stopped)
+{
+    dafl_members none = dafl_members_none(9);
+    size_t at_entry = 0;
+    lab_scenario scenario;
+    bool ready = false;
+    uint32_t slot = 3;
+    script *s;
+
+    assert_true(stopped);
+    check_seed();
+    scenario = lab_scenario_for(9, 3, random_u64());
+    scenario.questions = 4;
+    s = script_new(&scenario, &none, slot, DAFL_MSG_MODEL);
+    script_ask_next(s);
+    script_model(s, slot);
+    assert_int_equal(script_refusals(s, DAFL_E_STATE), 9);
+    for (uint16_t u = 0; u < 9; u++) {
+        ready |= s->clients[u].ready;
+        assert_non_null(lab_find(s->lab, &at_entry, LAB_SENT, u, LAB_ANYBODY,
+                                 DAFL_MSG_HELLO, slot));
+        at_entry = 0;
+    }
+    script_free(&s);
+    return ready;
+}
+
 /* ---- L7: an increment over another cohort ---- */
 
 /* Question 3 is tied to questions 1 and 2; it is asked of a part of their
- * cohort, loses a part on the way; questions 1 and 2 had different cohorts; one
- * client has not signed for question 2. */
-typedef enum { SMALLER, SHRINKING, APART, UNSIGNED } mismatch;
+ * cohort, loses a part on the way; questions 1 and 2 had different cohorts, of
+ * which it is asked of the first or the second; one client has not signed for
+ * question 2. */
+typedef enum { SMALLER, SHRINKING, FIRST, SECOND, UNSIGNED } mismatch;
 
 static void leave_a_cell_out(void *ctx, const dafl_question *q,
                              const dafl_roster *roster, dafl_members *cohort)
@@ -368,7 +499,7 @@ static script *increment_lab(mismatch way)
     scenario = lab_scenario_for(9, 3, random_u64());
     scenario.ties = true;
     scenario.questions = 4;
-    if (way == APART)
+    if (way == FIRST || way == SECOND)
         scenario.choose = leave_a_cell_out;
     s = script_new(&scenario, &none, way == UNSIGNED ? 3 : 4, DAFL_MSG_MODEL);
     if (way != UNSIGNED)
@@ -399,9 +530,9 @@ static bool increment_cohort(bool stopped, mismatch way)
 
     part = dafl_roster_cell(lab_roster(s->lab), 0);
     part = dafl_members_minus(&all, &part);
-    u3 = way == SMALLER || way == SHRINKING ? part : all;
+    u3 = way == FIRST || way == UNSIGNED ? all : part;
     set_rank(s, 1);
-    script_play(s, 4, way == SMALLER ? &part : &all, &u3);
+    script_play(s, 4, way == SHRINKING ? &all : &u3, &u3);
     won = script_opens(s, 4, &u3);
     if (stopped) {
         assert_int_equal(script_refusals(s, DAFL_E_COHORT),
@@ -424,9 +555,14 @@ static bool increment_shrinking(bool stopped)
     return increment_cohort(stopped, SHRINKING);
 }
 
-static bool increment_apart(bool stopped)
+static bool increment_first(bool stopped)
 {
-    return increment_cohort(stopped, APART);
+    return increment_cohort(stopped, FIRST);
+}
+
+static bool increment_second(bool stopped)
+{
+    return increment_cohort(stopped, SECOND);
 }
 
 static bool increment_unsigned(bool stopped)
@@ -483,9 +619,15 @@ const lab_attack attacks_slot[] = {
     {"S7 split_cell_cast", DAFL_WEAK_CELLS, split_cell_cast},
     {"S7 split_cell_surv", DAFL_WEAK_CELLS, split_cell_surv},
     {"S7 split_cell_away", DAFL_WEAK_CELLS, split_cell_away},
+    {"S13 slot_without_keys", DAFL_WEAK_NOTHING, slot_without_keys},
+    {"S13 closed_slot", DAFL_WEAK_SLOT, closed_slot},
+    {"S13 two_questions", DAFL_WEAK_NOTHING, two_questions},
+    {"S13 two_casts", DAFL_WEAK_NOTHING, two_casts},
+    {"S14 segment_left_out", DAFL_WEAK_NOTHING, segment_left_out},
     {"L7 increment_cohort_smaller", DAFL_WEAK_TIES, increment_smaller},
     {"L7 increment_cohort_shrinking", DAFL_WEAK_TIES, increment_shrinking},
-    {"L7 increment_cohort_apart", DAFL_WEAK_TIES, increment_apart},
+    {"L7 increment_cohort_first", DAFL_WEAK_TIES, increment_first},
+    {"L7 increment_cohort_second", DAFL_WEAK_TIES, increment_second},
     {"L7 increment_cohort_unsigned", DAFL_WEAK_TIES, increment_unsigned},
     {0},
 };

@@ -331,6 +331,69 @@ static void parties_with_another_mode_stop(void **state)
     }
 }
 
+static void high_floor(void *ctx, uint16_t party, dafl_roster *roster,
+                       dafl_config *config, dafl_floor *floor)
+{
+    (void)ctx;
+    (void)roster;
+    if (party == 5)
+        floor->least_m = (uint16_t)(config->policy.m + 1);
+}
+
+static void a_key_holder_has_a_floor_too(void **state)
+{
+    lab_scenario s = lab_scenario_for(4, 1, random_u64());
+    lab *l;
+
+    (void)state;
+    lab_scenario_encrypt(&s);
+    s.outfit = high_floor;
+    l = lab_new(&s);
+    while (lab_now(l) < 100000 && lab_step(l))
+        ;
+    assert_int_equal(lab_refused(l, 5), DAFL_E_POLICY);
+    assert_null(lab_holder(l));
+    assert_int_equal(rogue_sent(l, 0, DAFL_MSG_UPLOAD, UINT32_MAX), 0);
+    lab_free(&l);
+}
+
+/* ---- slots of no enrolment ---- */
+
+/* The first ASK is for another slot. */
+static bool ask_for(lab *l, lab_letter *m, void *ctx)
+{
+    uint32_t *slot = ctx;
+    dafl_writer w = {0};
+
+    if (m->envelope.type != DAFL_MSG_ASK || *slot == UINT32_MAX)
+        return true;
+    lab_seal(l, &w, m->from, DAFL_MSG_ASK, *slot, m->envelope.seq,
+             m->envelope.body);
+    lab_letter_set(m, dafl_writer_bytes(&w));
+    dafl_writer_drop(&w);
+    *slot = UINT32_MAX;
+    return true;
+}
+
+static void a_key_is_for_a_slot_of_the_enrolment(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        uint32_t slot = i == 0 ? 0 : i == 1 ? 9 : 1000;
+        lab_scenario s = lab_scenario_for(4, 1, random_u64());
+        lab *l;
+        lab_scenario_encrypt(&s);
+        s.config.slots = 8;
+        s.intercept = ask_for;
+        s.ctx = &slot;
+        l = lab_new(&s);
+        lab_check_done(l);
+        assert_int_equal(rogue_blamed(l, 5, lab_server_index(l), DAFL_E_STATE),
+                         1);
+        lab_free(&l);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -343,6 +406,8 @@ int main(void)
         cmocka_unit_test(without_a_key_holder_the_server_waits),
         cmocka_unit_test(without_a_key_nothing_is_uploaded),
         cmocka_unit_test(parties_with_another_mode_stop),
+        cmocka_unit_test(a_key_holder_has_a_floor_too),
+        cmocka_unit_test(a_key_is_for_a_slot_of_the_enrolment),
     };
 
     if (!lab_can_encrypt())

@@ -251,6 +251,9 @@ static void a_quorum_has_t_others_for_everyone(void **state)
     assert_int_equal(dafl_rule_conf(&view, &c, &few, &stmt), 0);
     c = confirm(s, 0x07f, &stmt); /* seven: a signer has only six others */
     assert_int_equal(dafl_rule_conf(&view, &c, &a, &stmt), DAFL_E_QUORUM);
+    c = confirm(s, 0xfe0, &stmt); /* and if none of them was cast */
+    few = members_of(0x01f);
+    assert_int_equal(dafl_rule_conf(&view, &c, &few, &stmt), DAFL_E_QUORUM);
     c = confirm(s, 0, &stmt);
     assert_int_equal(dafl_rule_conf(&view, &c, &a, &stmt), DAFL_E_QUORUM);
     few = dafl_members_none(K);
