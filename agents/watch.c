@@ -22,6 +22,7 @@ void watch_init(watch *w, uint16_t self, const dafl_roster *roster,
                  .verbose = verbose,
                  .quiet = quiet,
                  .phase = "waiting",
+                 .enrolled = dafl_members_none(roster->n_clients),
                  .risk = -1.0};
 }
 
@@ -212,7 +213,13 @@ static void follow_event(watch *w, const dafl_event *e)
     switch (e->kind) {
     case DAFL_EVENT_INVITE:
         w->over = w->over_failed = false;
+        w->enrolled = dafl_members_none(w->roster->n_clients);
+        w->awaited = 0;
         w->phase = "setup";
+        break;
+    case DAFL_EVENT_ENROLL:
+        if (e->peer < w->enrolled.n)
+            dafl_members_add(&w->enrolled, e->peer);
         break;
     case DAFL_EVENT_SETUP:
         w->phase = "waiting";
@@ -289,12 +296,52 @@ static bool awaits_holder(watch *w, const dafl_event *e)
     return true;
 }
 
+/* A few of those who have not enrolled, by name. */
+static void name_missing(const watch *w, char *text, size_t size)
+{
+    size_t more = 0, shown = 0, at = 0;
+
+    text[0] = '\0';
+    for (uint16_t u = 0; u < w->enrolled.n; u++) {
+        if (dafl_members_has(&w->enrolled, u))
+            continue;
+        if (shown == 4) {
+            more++;
+            continue;
+        }
+        at += (size_t)snprintf(text + at, size - at, "%s%s",
+                               shown++ > 0 ? ", " : "", name_of(w, u));
+    }
+    if (more > 0)
+        (void)snprintf(text + at, size - at, " and %zu more", more);
+}
+
+/* Nor does it begin before enough clients have enrolled; said when that has
+ * changed. */
+static bool awaits_clients(watch *w, const dafl_event *e)
+{
+    size_t n = dafl_members_count(&w->enrolled);
+    char missing[4 * (DAFL_NAME_MAX + 2) + 32];
+
+    if (!watch_serves(w) || e->kind != DAFL_EVENT_ERROR ||
+        e->fault != DAFL_E_TIMEOUT || e->slot > 0 || e->peer != DAFL_NOBODY)
+        return false;
+    name_missing(w, missing, sizeof missing);
+    if (w->awaited != n + 1)
+        watch_say(w, "waiting",
+                  "waiting for clients: %zu of %zu have enrolled, too few to "
+                  "begin; not yet: %s",
+                  n, (size_t)w->enrolled.n, missing);
+    w->awaited = n + 1;
+    return true;
+}
+
 void watch_event(watch *w, const dafl_event *event)
 {
     follow_event(w, event);
     metrics_event(w->metrics, w, event);
     if (w->quiet || event->kind == DAFL_EVENT_PEER_HEAD ||
-        awaits_holder(w, event))
+        awaits_holder(w, event) || awaits_clients(w, event))
         return;
     if (w->terminal)
         print_event(w, event);
