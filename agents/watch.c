@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -83,18 +84,47 @@ static int put_holder_status(const watch *w, char *line, size_t size)
                     (unsigned)w->refused);
 }
 
+/* What only the server knows: who has uploaded, of how many; who did not make
+ * it; the risk. */
+static void put_counts(const watch *w, char *uploads, char *rest, size_t size)
+{
+    int n;
+
+    uploads[0] = rest[0] = '\0';
+    if (!watch_serves(w))
+        return;
+    if (w->cast > 0)
+        (void)snprintf(uploads, size, " %zu/%zu", w->uploads, w->cast);
+    n = snprintf(rest, size, ", %zu dropouts", w->dropouts);
+    if (w->risk >= 0.0)
+        (void)snprintf(rest + n, size - (size_t)n, ", risk %.5g", w->risk);
+}
+
 static int put_status(const watch *w, char *line, size_t size)
 {
-    char left[32], risk[32] = "";
+    char left[32], uploads[64], rest[64];
 
     put_time_left(w, left, sizeof left);
-    if (w->risk >= 0.0)
-        (void)snprintf(risk, sizeof risk, ", risk %.5g", w->risk);
-    return snprintf(
-        line, size,
-        "%s  layer %zu/%zu %s, slot %u %s %zu/%zu, %zu dropouts%s%s", w->self,
-        layer_of(w), w->params->layers, query_name(w), (unsigned)w->slot,
-        w->phase, w->uploads, w->cast, w->dropouts, risk, left);
+    put_counts(w, uploads, rest, sizeof rest);
+    return snprintf(line, size, "%s  layer %zu/%zu %s, slot %u %s%s%s%s",
+                    w->self, layer_of(w), w->params->layers, query_name(w),
+                    (unsigned)w->slot, w->phase, uploads, left, rest);
+}
+
+/* A line that is too long would go on in the next one, which stays on the
+ * screen. Whole items if possible: half a number is another one. */
+static void fit_terminal(char *line)
+{
+    struct winsize size = {0};
+    size_t most = 79, at;
+
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1)
+        most = size.ws_col - 1U;
+    if (strlen(line) <= most)
+        return;
+    for (at = most; at > 0 && line[at] != ',';)
+        at--;
+    line[at > 0 ? at : most] = '\0';
 }
 
 static void show_status(watch *w)
@@ -106,8 +136,10 @@ static void show_status(watch *w)
         return;
     n = w->holder ? put_holder_status(w, line, sizeof line)
                   : put_status(w, line, sizeof line);
-    if (n > 0)
+    if (n > 0) {
+        fit_terminal(line);
         (void)fprintf(stderr, "\r\033[K%s", line);
+    }
     (void)fflush(stderr);
     w->shown = true;
 }
