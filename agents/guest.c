@@ -24,8 +24,9 @@ dafl_err guest_refused(dafl_err err, dafl_fault fault, const dafl_why *reason,
         return dafl_fail(why, err, "%s: %s%s", dafl_fault_name(fault),
                          reason->text,
                          fault == DAFL_E_POLICY
-                             ? "; ask for a stronger run, or allow this one if "
-                               "that was agreed"
+                             ? "; ask for a stronger run, or if this one was "
+                               "agreed on allow it: --allow-plaintext, "
+                               "--allow-any-cohort or lower floors"
                              : "");
     if (err != DAFL_OK)
         *why = *reason;
@@ -73,10 +74,11 @@ static dafl_err work(visit *v, dafl_err err, dafl_why *why)
     return err;
 }
 
-/* Once: nobody else can tell whether the server will be back. */
+/* Once: nobody else can tell whether the server will be back. One that knows
+ * of the end does not wait for it. */
 static void say_alone(visit *v)
 {
-    if (!v->up && !v->alone)
+    if (!v->up && !v->alone && !v->m->over(v->m->self))
         watch_say(&v->desk->watch, "lost",
                   "still no connection to %s; trying on. If the run is over, "
                   "or the server gone for good, stop this agent and keep its "

@@ -106,7 +106,7 @@ def wrong_configs(f):
         refused_here(f, name, 2, "E_POLICY", f"{says}, this client insists on 4; ask for a stronger run")
     plain = copy_of(f, "plain.yaml", lambda t: t.replace("secure_agg: masks", "secure_agg: none"))
     intruder(f, "plain", "site5", config=plain, mode=())
-    refused_here(f, "plain", 2, "E_POLICY", "no masks")
+    refused_here(f, "plain", 2, "E_POLICY", "no masks", "--allow-plaintext")
     intruder(f, "plain_allowed", "site5", config=plain, state=f.dir / "site5.state", mode=(),
              more=["--allow-plaintext"])
     refused_here(f, "plain_allowed", 1, "E_POLICY")
