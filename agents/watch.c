@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -111,22 +110,6 @@ static int put_status(const watch *w, char *line, size_t size)
                     (unsigned)w->slot, w->phase, uploads, left, rest);
 }
 
-/* A line that is too long would go on in the next one, which stays on the
- * screen. Whole items if possible: half a number is another one. */
-static void fit_terminal(char *line)
-{
-    struct winsize size = {0};
-    size_t most = 79, at;
-
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1)
-        most = size.ws_col - 1U;
-    if (strlen(line) <= most)
-        return;
-    for (at = most; at > 0 && line[at] != ',';)
-        at--;
-    line[at > 0 ? at : most] = '\0';
-}
-
 static void show_status(watch *w)
 {
     char line[256];
@@ -137,7 +120,7 @@ static void show_status(watch *w)
     n = w->holder ? put_holder_status(w, line, sizeof line)
                   : put_status(w, line, sizeof line);
     if (n > 0) {
-        fit_terminal(line);
+        cli_fit_terminal(line);
         (void)fprintf(stderr, "\r\033[K%s", line);
     }
     (void)fflush(stderr);

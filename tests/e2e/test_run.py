@@ -29,13 +29,33 @@ def read_all(fd, into):
         pass  # the last one has closed it
 
 
+def terminal(columns):
+    """What is read from it, and the end for a program."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    return ours, theirs
+
+
+def bar(columns):
+    """So does the bar of a simulation."""
+    shown, (ours, theirs) = [], terminal(columns)
+    p = subprocess.Popen([deepafl, "simulate", "--features", f"{digits}/train_features.npy", "--labels",
+                          f"{digits}/train_labels.npy", "--width", "256", "--hidden", "512", "--clients", "60",
+                          "--threads", "1"], stdout=subprocess.DEVNULL, stderr=theirs)
+    os.close(theirs)
+    read_all(ours, shown)
+    os.close(ours)
+    lines = re.findall(r"\r(\[[^\r\n\x1b]*)", b"".join(shown).decode())
+    check(p.wait(60) == 0 and lines and max(map(len, lines)) < columns, f"{columns} columns: {lines[-3:]}")
+    check(columns < 60 or "s left" in lines[-1], f"{columns} columns: {lines[-1:]}")
+
+
 def on_a_terminal(columns):
     """The status line fits its terminal, however narrow; what is shown at the end is not mixed with it. Before that the
     server waits for clients for longer than it tries anything, and says for whom."""
     with Federation((deepafl, agent), digits, 3, 3, rng=rng, edit=lambda text: hurry(setup=0.2)(text).replace(
             "retries: 100", "retries: 1")) as f:
-        shown, ours, theirs = [], *pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        shown, (ours, theirs) = [], terminal(columns)
         reader = threading.Thread(target=read_all, args=(ours, shown))
         f.start("site0")
         p = f.processes["server"] = subprocess.Popen(f.command("server"), stdin=subprocess.DEVNULL,
@@ -80,4 +100,5 @@ for k in sizes:
 if 5 in sizes:
     for width in (30, 60, 80, 200):
         on_a_terminal(width)
+        bar(width)
 finish()
