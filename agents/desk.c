@@ -60,6 +60,11 @@ static dafl_err find_self(desk *d, const desk_options *o, dafl_role role,
                              "%s: the roster of %s has another curve25519 key "
                              "for %s; paste its public line again",
                              o->key, o->config, p->id.name);
+        if (strcmp(p->id.name, own->name) != 0)
+            return dafl_fail(why, DAFL_ERR_INPUT,
+                             "%s: is the key of '%s', whom the roster of %s "
+                             "calls '%s'; paste its public line again",
+                             o->key, own->name, o->config, p->id.name);
         if (p->role != role)
             return dafl_fail(
                 why, DAFL_ERR_INPUT, "%s: %s is the %s of %s, not a %s", o->key,

@@ -115,8 +115,10 @@ static dafl_err one_event(visit *v, dafl_why *why)
                   link_reason_name(e.reason));
         break;
     case LINK_REFUSED:
-        watch_say(w, "refused", "E_AUTH: %s refuses us: %s", v->endpoint,
-                  link_reason_name(e.reason));
+        watch_say(w, "refused",
+                  "E_AUTH: %s refuses us: %s; compare the "
+                  "numbers of 'deepafl config check' with the server's",
+                  v->endpoint, link_reason_name(e.reason));
         break;
     case LINK_NOTHING:
         break;

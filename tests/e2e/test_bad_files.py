@@ -74,6 +74,11 @@ def twice(path, good):
     path.write_text("".join(lines[:at + 1] + lines[at:]))
 
 
+def renamed(path, good):
+    """Its key is in the roster, under another name."""
+    path.write_bytes(good.replace(b'"server ', b'"boss ').replace(b'"site0 ', b'"praxis '))
+
+
 def digit(path, good):
     """Another hexadecimal digit somewhere: the hash at the end does not fit any more."""
     at = rng.choice([i for i, b in enumerate(good) if b in b"0123456789abcdef" and i > len(good) // 2])
@@ -118,6 +123,7 @@ with Federation((deepafl, agent), digits, 3, 3, layers=1, rng=rng) as f:
                     ["empty", "not YAML", "missing", "roster", "policy", "E_P", "line "], cut(part))
             refused(f, name, f"cut at {part}", key, ["not a whole"], cut(part))
         refused(f, name, "with a key twice", f.dir / "run.yaml", ["given twice"], twice)
+        refused(f, name, "with another name", f.dir / "run.yaml", [f"key of '{name}', whom the roster of"], renamed)
         refused(f, name, "without", f.dir / "run.yaml", ["No such file"], gone)
         refused(f, name, "with another digit", key, ["not a whole"], digit)
         refused(f, name, "without", key, ["No such file"], gone)
