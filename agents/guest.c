@@ -168,6 +168,7 @@ int guest_verdict(const guest_machine *m, desk *d)
                   "stopped; start again with the same --state to go on");
         return EXIT_STOPPED;
     }
+    link_leave(d->link);
     if (fault == DAFL_FAULT_NONE) {
         watch_say(&d->watch, "done", "the training is done");
         return 0;

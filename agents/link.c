@@ -30,6 +30,7 @@ const char *link_reason_name(link_reason reason)
 {
     static const char *const names[] = {
         [LINK_CLOSED] = "connection closed",
+        [LINK_LEFT] = "it has left",
         [LINK_SILENT] = "silent for too long",
         [LINK_SLOW] = "too slow to take what is sent",
         [LINK_REPLACED] = "replaced by a second connection with its key",
@@ -77,9 +78,8 @@ static void post(dafl_link *l, link_ticket *t)
     }
 }
 
-static void ping(dafl_link *l, uint16_t to)
+static void say(dafl_link *l, uint16_t to, uint8_t byte)
 {
-    static const uint8_t byte = LINK_PING;
     link_parcel *p = mail_parcel(l->mail, to, (dafl_bytes){&byte, 1});
 
     if (p == NULL)
@@ -108,14 +108,17 @@ void link_frame(dafl_link *l, uint16_t peer, const link_rid *rid, int fd,
         return;
     case PEERS_NEW:
         if (l->listens)
-            ping(l, peer); /* the answer to the first frame */
+            say(l, peer, LINK_PING); /* the answer to the first frame */
         break;
     case PEERS_SAME:
         break;
     }
     if (part || frame.len < 1 || frame.len > l->caps.message ||
-        (frame.len == 1 && frame.ptr[0] != LINK_PING))
+        (frame.len == 1 && frame.ptr[0] != LINK_PING &&
+         frame.ptr[0] != LINK_BYE))
         l->malformed++;
+    else if (frame.len == 1 && frame.ptr[0] == LINK_BYE)
+        l->peers.peers[peer].bye = true;
     else if (frame.len > 1)
         mail_put(
             l->mail,
@@ -174,7 +177,7 @@ static void keep_alive(dafl_link *l)
     for (uint16_t i = 0; i < l->peers.n; i++) {
         const link_peer *q = &l->peers.peers[i];
         if ((q->up || l->shaken) && now - q->said >= l->caps.lost_ms / 4)
-            ping(l, i);
+            say(l, i, LINK_PING);
     }
 }
 
@@ -196,6 +199,8 @@ static void *run(void *link)
         keep_alive(l);
     }
     post_all(l);
+    if (l->leaving && l->peers.peers[0].up)
+        say(l, 0, LINK_BYE);
     door_close(l, false);
     return NULL;
 }
@@ -331,6 +336,11 @@ dafl_err link_connect(dafl_link **out, const char *endpoint,
     l->dialled = link_now();
     l->give_up_at = l->dialled + 2 * (uint64_t)caps->handshake_ms;
     return begin(out, l, 1, why);
+}
+
+void link_leave(dafl_link *l)
+{
+    l->leaving = !l->listens;
 }
 
 void link_free(dafl_link **link)

@@ -260,6 +260,27 @@ static void an_owner_may_be_busy(void **state)
     free(bytes);
 }
 
+/* Who is told of the end and goes is not one that was killed just then. */
+static void a_client_that_leaves_says_so(void **state)
+{
+    link_caps caps = quick_caps();
+    dafl_link *s = serve(ANYWHERE, &caps), *c;
+
+    (void)state;
+    for (int leaves = 0; leaves <= 2; leaves++) {
+        c = join(0, link_endpoint(s), &caps);
+        (void)expect(s, LINK_UP, 0);
+        (void)expect(c, LINK_UP, 0);
+        talk(s, c, 0);
+        if (leaves == 1)
+            link_leave(c);
+        link_free(&c);
+        expect_lost(s, 0, leaves == 1 ? LINK_LEFT : LINK_CLOSED);
+    }
+    assert_int_equal(link_count(s).malformed, 0);
+    link_free(&s);
+}
+
 /* ZeroMQ takes 99999 for 34463, 80x for 80 and a name for a busy system. */
 static void endpoints_are_taken_at_their_word(void **state)
 {
@@ -344,6 +365,7 @@ int main(void)
         cmocka_unit_test(a_client_may_come_before_the_server),
         cmocka_unit_test(both_ends_notice_a_dead_line_in_time),
         cmocka_unit_test(an_owner_may_be_busy),
+        cmocka_unit_test(a_client_that_leaves_says_so),
         cmocka_unit_test(endpoints_are_taken_at_their_word),
         cmocka_unit_test(wrong_arguments_are_refused_with_a_reason),
     };
