@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -157,10 +158,24 @@ void cli_progress_start(cli_progress *p, bool quiet)
     p->last = p->start;
 }
 
+void cli_fit_terminal(char *line)
+{
+    struct winsize size = {0};
+    size_t most = 79, at;
+
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1)
+        most = size.ws_col - 1U;
+    if (strlen(line) <= most)
+        return;
+    for (at = most; at > 0 && line[at] != ',';)
+        at--;
+    line[at > 0 ? at : most] = '\0';
+}
+
 void cli_progress_step(cli_progress *p, size_t done, size_t all,
                        const char *what)
 {
-    char bar[31];
+    char bar[31], line[256];
     double now = cli_now(), left;
 
     /* A terminal is redrawn at most ten times a second, a log gets a line
@@ -178,8 +193,10 @@ void cli_progress_step(cli_progress *p, size_t done, size_t all,
     memset(bar, '.', sizeof bar - 1);
     memset(bar, '#', all == 0 ? 0 : (sizeof bar - 1) * done / all);
     bar[sizeof bar - 1] = '\0';
-    (void)fprintf(stderr, "\r[%s] %s, about %.0f s left \033[K", bar, what,
-                  left);
+    (void)snprintf(line, sizeof line, "[%s] about %.0f s left, %s", bar, left,
+                   what);
+    cli_fit_terminal(line);
+    (void)fprintf(stderr, "\r%s\033[K", line);
 }
 
 void cli_progress_clear(cli_progress *p)

@@ -68,6 +68,10 @@ typedef struct {
     double start, last;
 } cli_progress;
 
+/* Cut a status line to the width of the terminal: one that is too long goes on
+ * in the next line, which stays on the screen. Whole items if possible: half a
+ * number is another one. */
+void cli_fit_terminal(char *line);
 void cli_progress_start(cli_progress *p, bool quiet);
 void cli_progress_step(cli_progress *p, size_t done, size_t all,
                        const char *what);

@@ -9,7 +9,7 @@
 #include "lib/version.h"
 
 static const char about[] =
-    "Usage: deepafl-agent --role server --listen tcp://HOST:PORT --config "
+    "Usage: deepafl-agent --role server --listen tcp://ADDRESS:PORT --config "
     "RUN.yaml\n"
     "         --key SERVER.key --secure-agg --state DIR --model "
     "OUT.safetensors\n"
@@ -121,6 +121,11 @@ static dafl_err check(dafl_role *out, const char *role, const role_options *o,
         return dafl_fail(why, DAFL_ERR_INPUT,
                          "floors and what is allowed belong to --role client "
                          "and --role keyholder");
+    if (!server && o->json)
+        return dafl_fail(why, DAFL_ERR_INPUT,
+                         "--json has no meaning with --role %s: events are "
+                         "lines of JSON when standard error is not a terminal",
+                         role);
     if (!client && (o->test_features != NULL || o->allow_plaintext))
         return dafl_fail(why, DAFL_ERR_INPUT,
                          "test rows and --allow-plaintext belong to --role "
@@ -158,7 +163,8 @@ int main(int argc, char **argv)
         {OPT_FLAG, "verbose", NULL, &o.desk.verbose, "show every step"},
         {OPT_FLAG, "quiet", NULL, &o.desk.quiet, "show nothing but errors"},
         {OPT_HEADING, NULL, NULL, NULL, "Server"},
-        {OPT_TEXT, "listen", "ENDPOINT", &listen, "tcp://HOST:PORT"},
+        {OPT_TEXT, "listen", "ENDPOINT", &listen,
+         "tcp://ADDRESS:PORT, in numbers; * for all addresses"},
         {OPT_TEXT, "model", "FILE", &o.model, "where the model goes"},
         {OPT_FLAG, "json", NULL, &o.json, "the report as JSON"},
         {OPT_HEADING, NULL, NULL, NULL, "Client and key holder"},

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "crypto/he.h"
 #include "lib/secret.h"
@@ -59,6 +60,11 @@ static dafl_err find_self(desk *d, const desk_options *o, dafl_role role,
                              "%s: the roster of %s has another curve25519 key "
                              "for %s; paste its public line again",
                              o->key, o->config, p->id.name);
+        if (strcmp(p->id.name, own->name) != 0)
+            return dafl_fail(why, DAFL_ERR_INPUT,
+                             "%s: is the key of '%s', whom the roster of %s "
+                             "calls '%s'; paste its public line again",
+                             o->key, own->name, o->config, p->id.name);
         if (p->role != role)
             return dafl_fail(
                 why, DAFL_ERR_INPUT, "%s: %s is the %s of %s, not a %s", o->key,
@@ -72,14 +78,46 @@ static dafl_err find_self(desk *d, const desk_options *o, dafl_role role,
                      o->key, o->config, own->name);
 }
 
+/* Whether what follows the last whole line was a line once. */
+static bool is_torn(dafl_bytes log, size_t keep)
+{
+    static const char begins[] = "{\"data\":";
+    size_t n = log.len - keep;
+
+    if (n > sizeof begins - 1)
+        n = sizeof begins - 1;
+    return n == 0 || memcmp(log.ptr + keep, begins, n) == 0;
+}
+
+/* Before anything is cut off: what is no log of ours stays as it is. */
+static dafl_err judge_log(desk *d, const char *name, dafl_why *why)
+{
+    dafl_map map = {0};
+    dafl_why reason = {{0}};
+    size_t keep = 0;
+    dafl_err err;
+
+    dafl_audit_init(&d->audit, d->self, d->index, d->run->roster.n_clients);
+    if (access(name, F_OK) != 0)
+        return DAFL_OK;
+    DAFL_TRY(dafl_map_open(&map, name, why));
+    err = dafl_audit_resume(&d->audit, &keep, map.bytes, &reason);
+    if (err == DAFL_OK && !is_torn(map.bytes, keep))
+        err = dafl_fail(&reason, DAFL_ERR_INPUT, "is not an audit log");
+    dafl_map_close(&map);
+    if (err == DAFL_OK)
+        return DAFL_OK;
+    return dafl_fail(why, err,
+                     "%s: %s; keep it, and for a new run, roster or key "
+                     "name another --audit file",
+                     name,
+                     reason.text[0] != '\0' ? reason.text : dafl_err_name(err));
+}
+
 static dafl_err open_log(desk *d, const desk_options *o, dafl_why *why)
 {
     char path[4096];
     const char *name = o->audit;
-    dafl_map map = {0};
-    dafl_why said = {{0}};
-    size_t keep = 0;
-    dafl_err err;
 
     if (name == NULL) {
         if (snprintf(path, sizeof path, "%s/audit.log", o->state) >=
@@ -87,17 +125,8 @@ static dafl_err open_log(desk *d, const desk_options *o, dafl_why *why)
             return dafl_fail(why, DAFL_ERR_INPUT, "--state: path too long");
         name = path;
     }
-    DAFL_TRY(logfile_open(&d->log, name, why));
-    dafl_audit_init(&d->audit, d->self, d->index, d->run->roster.n_clients);
-    DAFL_TRY(dafl_map_open(&map, name, why));
-    err = dafl_audit_resume(&d->audit, &keep, map.bytes, &said);
-    if (err == DAFL_ERR_INPUT)
-        dafl_why_set(why,
-                     "%s: %s; for a new run, roster or key give a new file "
-                     "with --audit",
-                     name, said.text);
-    dafl_map_close(&map);
-    return err;
+    DAFL_TRY(judge_log(d, name, why));
+    return logfile_open(&d->log, name, why);
 }
 
 /* A client keeps what it needs for every slot ahead, the key holder its answer

@@ -24,8 +24,9 @@ dafl_err guest_refused(dafl_err err, dafl_fault fault, const dafl_why *reason,
         return dafl_fail(why, err, "%s: %s%s", dafl_fault_name(fault),
                          reason->text,
                          fault == DAFL_E_POLICY
-                             ? "; ask for a stronger run, or allow this one if "
-                               "that was agreed"
+                             ? "; ask for a stronger run, or if this one was "
+                               "agreed on allow it: --allow-plaintext, "
+                               "--allow-any-cohort or lower floors"
                              : "");
     if (err != DAFL_OK)
         *why = *reason;
@@ -73,10 +74,11 @@ static dafl_err work(visit *v, dafl_err err, dafl_why *why)
     return err;
 }
 
-/* Once: nobody else can tell whether the server will be back. */
+/* Once: nobody else can tell whether the server will be back. One that knows
+ * of the end does not wait for it. */
 static void say_alone(visit *v)
 {
-    if (!v->up && !v->alone)
+    if (!v->up && !v->alone && !v->m->over(v->m->self))
         watch_say(&v->desk->watch, "lost",
                   "still no connection to %s; trying on. If the run is over, "
                   "or the server gone for good, stop this agent and keep its "
@@ -113,8 +115,10 @@ static dafl_err one_event(visit *v, dafl_why *why)
                   link_reason_name(e.reason));
         break;
     case LINK_REFUSED:
-        watch_say(w, "refused", "E_AUTH: %s refuses us: %s", v->endpoint,
-                  link_reason_name(e.reason));
+        watch_say(w, "refused",
+                  "E_AUTH: %s refuses us: %s; compare the "
+                  "numbers of 'deepafl config check' with the server's",
+                  v->endpoint, link_reason_name(e.reason));
         break;
     case LINK_NOTHING:
         break;
@@ -164,6 +168,7 @@ int guest_verdict(const guest_machine *m, desk *d)
                   "stopped; start again with the same --state to go on");
         return EXIT_STOPPED;
     }
+    link_leave(d->link);
     if (fault == DAFL_FAULT_NONE) {
         watch_say(&d->watch, "done", "the training is done");
         return 0;

@@ -30,6 +30,7 @@ const char *link_reason_name(link_reason reason)
 {
     static const char *const names[] = {
         [LINK_CLOSED] = "connection closed",
+        [LINK_LEFT] = "it has left",
         [LINK_SILENT] = "silent for too long",
         [LINK_SLOW] = "too slow to take what is sent",
         [LINK_REPLACED] = "replaced by a second connection with its key",
@@ -77,9 +78,8 @@ static void post(dafl_link *l, link_ticket *t)
     }
 }
 
-static void ping(dafl_link *l, uint16_t to)
+static void say(dafl_link *l, uint16_t to, uint8_t byte)
 {
-    static const uint8_t byte = LINK_PING;
     link_parcel *p = mail_parcel(l->mail, to, (dafl_bytes){&byte, 1});
 
     if (p == NULL)
@@ -108,14 +108,17 @@ void link_frame(dafl_link *l, uint16_t peer, const link_rid *rid, int fd,
         return;
     case PEERS_NEW:
         if (l->listens)
-            ping(l, peer); /* the answer to the first frame */
+            say(l, peer, LINK_PING); /* the answer to the first frame */
         break;
     case PEERS_SAME:
         break;
     }
     if (part || frame.len < 1 || frame.len > l->caps.message ||
-        (frame.len == 1 && frame.ptr[0] != LINK_PING))
+        (frame.len == 1 && frame.ptr[0] != LINK_PING &&
+         frame.ptr[0] != LINK_BYE))
         l->malformed++;
+    else if (frame.len == 1 && frame.ptr[0] == LINK_BYE)
+        l->peers.peers[peer].bye = true;
     else if (frame.len > 1)
         mail_put(
             l->mail,
@@ -174,7 +177,7 @@ static void keep_alive(dafl_link *l)
     for (uint16_t i = 0; i < l->peers.n; i++) {
         const link_peer *q = &l->peers.peers[i];
         if ((q->up || l->shaken) && now - q->said >= l->caps.lost_ms / 4)
-            ping(l, i);
+            say(l, i, LINK_PING);
     }
 }
 
@@ -196,6 +199,8 @@ static void *run(void *link)
         keep_alive(l);
     }
     post_all(l);
+    if (l->leaving && l->peers.peers[0].up)
+        say(l, 0, LINK_BYE);
     door_close(l, false);
     return NULL;
 }
@@ -250,7 +255,37 @@ static dafl_err begin(dafl_link **out, dafl_link *l, uint16_t n_peers,
     return DAFL_OK;
 }
 
-static dafl_err prepare(dafl_link **out, const char *endpoint,
+/* 1 to 65535; to listen also 0 or *, one that is free. ZeroMQ would take the
+ * remainder of a larger number, and ignore what follows it. */
+static bool port_ok(const char *text, bool listens)
+{
+    size_t n = strlen(text);
+    unsigned long port;
+
+    if (listens && strcmp(text, "*") == 0)
+        return true;
+    if (n == 0 || n > 5 || strspn(text, "0123456789") != n)
+        return false;
+    port = strtoul(text, NULL, 10);
+    return port <= 65535 && (listens || port > 0);
+}
+
+/* Other transports have no addresses and no descriptors to tell. */
+static bool endpoint_ok(const char *text, bool listens)
+{
+    const char *host = text + 6, *colon = strrchr(text, ':');
+    const char *inner;
+
+    if (strncmp(text, "tcp://", 6) != 0 ||
+        strlen(text) >= sizeof(((dafl_link *)NULL)->endpoint) ||
+        colon <= host || !port_ok(colon + 1, listens))
+        return false;
+    inner = strchr(host, ':'); /* of an IPv6 address */
+    return (inner == colon || (host[0] == '[' && colon[-1] == ']')) &&
+           (listens || host[0] != '*');
+}
+
+static dafl_err prepare(dafl_link **out, const char *endpoint, bool listens,
                         const dafl_secret_identity *self, const link_caps *caps,
                         dafl_why *why)
 {
@@ -258,15 +293,16 @@ static dafl_err prepare(dafl_link **out, const char *endpoint,
 
     if (!caps_ok(caps))
         return dafl_fail(why, DAFL_ERR_ARG, "the link's caps are out of range");
-    /* Other transports have no addresses and no descriptors to tell. */
-    if (strncmp(endpoint, "tcp://", 6) != 0 ||
-        strlen(endpoint) >= sizeof l->endpoint)
+    if (!endpoint_ok(endpoint, listens))
         return dafl_fail(why, DAFL_ERR_INPUT,
-                         "'%.80s' is not 'tcp://ADDRESS:PORT'", endpoint);
+                         "'%.80s' is not 'tcp://ADDRESS:PORT' with a port up "
+                         "to 65535; an IPv6 address stands in brackets",
+                         endpoint);
     l = calloc(1, sizeof *l);
     if (l == NULL)
         return dafl_fail(why, DAFL_ERR_NOMEM, "no memory for the link");
     (void)snprintf(l->endpoint, sizeof l->endpoint, "%s", endpoint);
+    l->listens = listens;
     l->self = self;
     l->caps = *caps;
     l->failed = -1;
@@ -283,8 +319,7 @@ dafl_err link_listen(dafl_link **out, const char *endpoint,
 {
     dafl_link *l = NULL;
 
-    DAFL_TRY(prepare(&l, endpoint, self, caps, why));
-    l->listens = true;
+    DAFL_TRY(prepare(&l, endpoint, true, self, caps, why));
     l->roster = roster;
     return begin(out, l, roster->n, why);
 }
@@ -296,11 +331,16 @@ dafl_err link_connect(dafl_link **out, const char *endpoint,
 {
     dafl_link *l = NULL;
 
-    DAFL_TRY(prepare(&l, endpoint, self, caps, why));
+    DAFL_TRY(prepare(&l, endpoint, false, self, caps, why));
     l->server = server;
     l->dialled = link_now();
     l->give_up_at = l->dialled + 2 * (uint64_t)caps->handshake_ms;
     return begin(out, l, 1, why);
+}
+
+void link_leave(dafl_link *l)
+{
+    l->leaving = !l->listens;
 }
 
 void link_free(dafl_link **link)

@@ -41,6 +41,7 @@ link_caps link_caps_default(void);
 typedef enum {
     /* LOST: */
     LINK_CLOSED,   /* the connection has ended */
+    LINK_LEFT,     /* so it has, and the peer had said so: link_leave */
     LINK_SILENT,   /* nothing heard for lost_ms */
     LINK_SLOW,     /* more than caps.out waits for it */
     LINK_REPLACED, /* there is a newer connection with the same key: a restart
@@ -96,6 +97,9 @@ DAFL_CHECK dafl_err link_connect(dafl_link **out, const char *endpoint,
                                  const dafl_identity *server,
                                  const link_caps *caps, dafl_why *why);
 
+/* A client that goes and does not come back: link_free then tells the server,
+ * for which this is no lost connection. */
+void link_leave(dafl_link *l);
 /* Sends what is queued, for linger_ms at most. */
 void link_free(dafl_link **link);
 

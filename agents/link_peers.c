@@ -157,7 +157,9 @@ void peers_lose(link_peers *p, uint16_t peer, link_reason reason)
 
     if (!q->up)
         return;
-    q->up = q->closing = false;
+    if (reason == LINK_CLOSED && q->bye)
+        reason = LINK_LEFT;
+    q->up = q->closing = q->bye = false;
     a->up = false;
     a->slow = false;
     q->retired[q->n_retired++ % LINK_RETIRED] = q->rid;

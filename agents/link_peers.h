@@ -26,7 +26,7 @@ typedef struct {
 #define LINK_RETIRED 8
 
 typedef struct {
-    bool up, closing;
+    bool up, closing, bye; /* bye: it has said that it goes */
     link_rid rid;
     uint64_t heard, said; /* when */
     link_rid retired[LINK_RETIRED];

@@ -27,7 +27,7 @@ struct dafl_link {
 
     pthread_t thread;
     bool running;
-    atomic_bool stop;
+    atomic_bool stop, leaving;
 
     void *ctx, *zap, *socket, *monitor;
     int failed; /* reason of a handshake that failed just now, or -1 */
@@ -43,8 +43,9 @@ struct dafl_link {
     atomic_uint_fast64_t unnamed, stale, malformed, n_refused;
 };
 
-/* The protocol's only frame that is not a message. */
+/* The frames that are not messages: we are here; we go and do not come back. */
 #define LINK_PING 'p'
+#define LINK_BYE 'b'
 
 uint64_t link_now(void);
 void link_refuse(dafl_link *l, link_reason reason, const char *who);

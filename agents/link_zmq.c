@@ -138,6 +138,29 @@ static bool open_handler(dafl_link *l)
            zmq_bind(l->zap, ZAP_ENDPOINT) == 0;
 }
 
+/* An IPv4 address as people write it, not as part of IPv6. */
+static void write_plainly(char *endpoint)
+{
+    static const char mapped[] = "tcp://[::ffff:";
+    const size_t n = sizeof mapped - 1;
+    char *end = strchr(endpoint, ']');
+
+    if (strncmp(endpoint, mapped, n) != 0 || end == NULL ||
+        strchr(endpoint, '.') == NULL)
+        return;
+    memmove(end, end + 1, strlen(end));
+    memmove(endpoint + 6, endpoint + n, strlen(endpoint + n) + 1);
+}
+
+static const char *name_problem(const dafl_link *l, int code)
+{
+    /* What ZeroMQ says of a name: it does not look names up to listen. */
+    if (l->listens && (code == EAGAIN || code == ENODEV || code == EINVAL))
+        return "to listen takes an address of this machine in numbers, or * "
+               "for all of them";
+    return zmq_strerror(code);
+}
+
 dafl_err door_new(dafl_link *l, const char **problem)
 {
     size_t len = sizeof l->endpoint;
@@ -146,11 +169,13 @@ dafl_err door_new(dafl_link *l, const char **problem)
     l->ctx = zmq_ctx_new();
     if (l->ctx != NULL && zmq_ctx_set(l->ctx, ZMQ_IO_THREADS, 1) == 0 &&
         (!l->listens || open_handler(l)) && door_open(l) &&
-        (!l->listens ||
-         zmq_getsockopt(l->socket, ZMQ_LAST_ENDPOINT, l->endpoint, &len) == 0))
+        (!l->listens || zmq_getsockopt(l->socket, ZMQ_LAST_ENDPOINT,
+                                       l->endpoint, &len) == 0)) {
+        write_plainly(l->endpoint);
         return DAFL_OK;
+    }
     code = errno;
-    *problem = zmq_strerror(code);
+    *problem = name_problem(l, code);
     door_close(l, true);
     if (code == ENOMEM)
         return DAFL_ERR_NOMEM;

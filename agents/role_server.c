@@ -10,12 +10,9 @@
 #include "protocol/envelope.h"
 #include "protocol/server.h"
 
-/* Stay so long after the end for clients that have not heard of it: longer than
- * a client is silent. */
+/* Stay so long after the end for those who have not heard of it: longer than a
+ * client is silent, and than its service needs to start again after a crash. */
 enum { FAREWELL_MS = 10000 };
-/* And so long after the last one has gone: it may have lost its connection, and
- * dials again. */
-enum { COME_BACK_MS = 1000 };
 
 typedef struct {
     const role_options *o;
@@ -29,7 +26,6 @@ typedef struct {
     double start, seconds;
     dafl_members left; /* clients that went after the end */
     bool holder_left;  /* so did the key holder, or there is none */
-    uint64_t lost_at;  /* when a connection was lost last */
 } hub;
 
 static dafl_err make_machine(hub *h, dafl_why *why)
@@ -137,6 +133,16 @@ static dafl_err hear(hub *h, const link_event *e)
     return dafl_server_receive(h->machine, e->bytes, desk_now());
 }
 
+/* It has heard of the end: one that was killed before that does not say that it
+ * leaves. */
+static void note_left(hub *h, uint16_t party)
+{
+    if (party < h->left.n)
+        dafl_members_add(&h->left, party);
+    else
+        h->holder_left = true;
+}
+
 static dafl_err one_event(hub *h, uint64_t until, dafl_why *why)
 {
     watch *w = &h->desk.watch;
@@ -157,11 +163,8 @@ static dafl_err one_event(hub *h, uint64_t until, dafl_why *why)
         if (!over(h))
             watch_say(w, "lost", "%s is gone: %s", name_of(h, e.peer),
                       link_reason_name(e.reason));
-        else if (e.peer < h->left.n)
-            dafl_members_add(&h->left, e.peer);
-        else
-            h->holder_left = true;
-        h->lost_at = desk_now();
+        else if (e.reason == LINK_LEFT)
+            note_left(h, e.peer);
         return work(h, dafl_server_lost(h->machine, e.peer, desk_now()), why);
     case LINK_REFUSED:
         watch_say(w, "refused", "E_AUTH: refused %s: %s", e.who,
@@ -198,22 +201,19 @@ static dafl_err serve(hub *h, dafl_why *why)
     return DAFL_OK;
 }
 
-/* Whoever has heard that the run is over goes. One that was away just then
- * comes back and asks. */
-static uint64_t farewell_ends(const hub *h, uint64_t latest)
+/* Whoever has heard that the run is over goes, and says so. One that was away
+ * just then comes back and asks. */
+static bool all_left(const hub *h)
 {
-    uint64_t back = h->lost_at + COME_BACK_MS;
-    bool all = dafl_members_count(&h->left) == h->left.n && h->holder_left;
-
-    return !all || latest < back ? latest : back;
+    return dafl_members_count(&h->left) == h->left.n && h->holder_left;
 }
 
 static dafl_err bid_farewell(hub *h, dafl_why *why)
 {
-    uint64_t latest = desk_now() + FAREWELL_MS;
+    uint64_t until = desk_now() + FAREWELL_MS;
 
-    while (!desk_stopped() && desk_now() < farewell_ends(h, latest))
-        DAFL_TRY(one_event(h, farewell_ends(h, latest), why));
+    while (!desk_stopped() && !all_left(h) && desk_now() < until)
+        DAFL_TRY(one_event(h, until, why));
     return DAFL_OK;
 }
 
@@ -228,6 +228,12 @@ static double percent(const hub *h, size_t layer, bool held)
                : 100.0 *
                      (double)dafl_deep_server_correct(h->deep, layer, held) /
                      (double)rows;
+}
+
+/* Also those of earlier lives, which the machine has counted as opened. */
+static uint32_t slots_without(const dafl_server_stats *stats)
+{
+    return stats->slots - stats->answered;
 }
 
 static void print_report(const hub *h)
@@ -246,7 +252,7 @@ static void print_report(const hub *h)
     printf("%" PRIu32 " sums from %" PRIu32 " slots (%" PRIu32
            " gave none), %" PRIu32 " enrolments, %.1f s\n"
            "Model  %s\n",
-           stats.answered, stats.slots, stats.failed, stats.enrolments,
+           stats.answered, stats.slots, slots_without(&stats), stats.enrolments,
            h->seconds, h->o->model);
 }
 
@@ -265,8 +271,8 @@ static bool print_json(const hub *h)
     json_t *report = json_pack(
         "{s:s,s:i,s:i,s:i,s:i,s:f,s:f}", "model", h->o->model, "sums",
         (int)stats.answered, "slots", (int)stats.slots, "failed_slots",
-        (int)stats.failed, "enrolments", (int)stats.enrolments, "seconds",
-        h->seconds, "peak_mb", cli_peak_mb());
+        (int)slots_without(&stats), "enrolments", (int)stats.enrolments,
+        "seconds", h->seconds, "peak_mb", cli_peak_mb());
 
     if (report == NULL)
         return false;

@@ -304,8 +304,11 @@ static dafl_err translate(const raw_source *src, cyaml_err_t err,
     } else {
         const char *reason =
             strncmp(c->reason, "libyaml: ", 9) == 0 ? c->reason + 9 : c->reason;
-        dafl_why_set(src->why, "%snot YAML: %s", where,
-                     reason[0] == '\0' ? "a key must be a plain word" : reason);
+        /* libyaml's words for a tab. */
+        bool tab = strstr(reason, "cannot start any token") != NULL;
+        dafl_why_set(src->why, "%snot YAML: %s%s", where,
+                     reason[0] == '\0' ? "a key must be a plain word" : reason,
+                     tab ? "; indent with blanks, not with tabs" : "");
     }
     return DAFL_ERR_INPUT;
 }

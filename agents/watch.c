@@ -22,6 +22,7 @@ void watch_init(watch *w, uint16_t self, const dafl_roster *roster,
                  .verbose = verbose,
                  .quiet = quiet,
                  .phase = "waiting",
+                 .enrolled = dafl_members_none(roster->n_clients),
                  .risk = -1.0};
 }
 
@@ -82,18 +83,31 @@ static int put_holder_status(const watch *w, char *line, size_t size)
                     (unsigned)w->refused);
 }
 
+/* What only the server knows: who has uploaded, of how many; who did not make
+ * it; the risk. */
+static void put_counts(const watch *w, char *uploads, char *rest, size_t size)
+{
+    int n;
+
+    uploads[0] = rest[0] = '\0';
+    if (!watch_serves(w))
+        return;
+    if (w->cast > 0)
+        (void)snprintf(uploads, size, " %zu/%zu", w->uploads, w->cast);
+    n = snprintf(rest, size, ", %zu dropouts", w->dropouts);
+    if (w->risk >= 0.0)
+        (void)snprintf(rest + n, size - (size_t)n, ", risk %.5g", w->risk);
+}
+
 static int put_status(const watch *w, char *line, size_t size)
 {
-    char left[32], risk[32] = "";
+    char left[32], uploads[64], rest[64];
 
     put_time_left(w, left, sizeof left);
-    if (w->risk >= 0.0)
-        (void)snprintf(risk, sizeof risk, ", risk %.5g", w->risk);
-    return snprintf(
-        line, size,
-        "%s  layer %zu/%zu %s, slot %u %s %zu/%zu, %zu dropouts%s%s", w->self,
-        layer_of(w), w->params->layers, query_name(w), (unsigned)w->slot,
-        w->phase, w->uploads, w->cast, w->dropouts, risk, left);
+    put_counts(w, uploads, rest, sizeof rest);
+    return snprintf(line, size, "%s  layer %zu/%zu %s, slot %u %s%s%s%s",
+                    w->self, layer_of(w), w->params->layers, query_name(w),
+                    (unsigned)w->slot, w->phase, uploads, left, rest);
 }
 
 static void show_status(watch *w)
@@ -105,8 +119,10 @@ static void show_status(watch *w)
         return;
     n = w->holder ? put_holder_status(w, line, sizeof line)
                   : put_status(w, line, sizeof line);
-    if (n > 0)
+    if (n > 0) {
+        cli_fit_terminal(line);
         (void)fprintf(stderr, "\r\033[K%s", line);
+    }
     (void)fflush(stderr);
     w->shown = true;
 }
@@ -216,7 +232,13 @@ static void follow_event(watch *w, const dafl_event *e)
     switch (e->kind) {
     case DAFL_EVENT_INVITE:
         w->over = w->over_failed = false;
+        w->enrolled = dafl_members_none(w->roster->n_clients);
+        w->awaited = 0;
         w->phase = "setup";
+        break;
+    case DAFL_EVENT_ENROLL:
+        if (e->peer < w->enrolled.n)
+            dafl_members_add(&w->enrolled, e->peer);
         break;
     case DAFL_EVENT_SETUP:
         w->phase = "waiting";
@@ -293,12 +315,53 @@ static bool awaits_holder(watch *w, const dafl_event *e)
     return true;
 }
 
+/* A few of those who have not enrolled, by name. */
+static void name_missing(const watch *w, char *text, size_t size)
+{
+    size_t more = 0, shown = 0, at = 0;
+
+    text[0] = '\0';
+    for (uint16_t u = 0; u < w->enrolled.n; u++) {
+        if (dafl_members_has(&w->enrolled, u))
+            continue;
+        if (shown == 4) {
+            more++;
+            continue;
+        }
+        at += (size_t)snprintf(text + at, size - at, "%s%s",
+                               shown++ > 0 ? ", " : "", name_of(w, u));
+    }
+    if (more > 0)
+        (void)snprintf(text + at, size - at, " and %zu more", more);
+}
+
+/* Nor does it begin before enough clients have enrolled; said when that has
+ * changed. */
+static bool awaits_clients(watch *w, const dafl_event *e)
+{
+    size_t n = dafl_members_count(&w->enrolled);
+    char missing[4 * (DAFL_NAME_MAX + 2) + 32];
+
+    if (!watch_serves(w) || e->kind != DAFL_EVENT_ERROR ||
+        e->fault != DAFL_E_TIMEOUT || e->slot > 0 || e->peer != DAFL_NOBODY)
+        return false;
+    name_missing(w, missing, sizeof missing);
+    if (w->awaited != n + 1)
+        watch_say(w, "waiting",
+                  "waiting for clients: %zu of %zu have enrolled, too few to "
+                  "begin; not yet: %s",
+                  n, (size_t)w->enrolled.n, missing);
+    w->awaited = n + 1;
+    return true;
+}
+
 void watch_event(watch *w, const dafl_event *event)
 {
     follow_event(w, event);
     metrics_event(w->metrics, w, event);
     if ((w->quiet && event->fault == DAFL_FAULT_NONE) ||
-        event->kind == DAFL_EVENT_PEER_HEAD || awaits_holder(w, event))
+        event->kind == DAFL_EVENT_PEER_HEAD || awaits_holder(w, event) ||
+        awaits_clients(w, event))
         return;
     if (w->terminal)
         print_event(w, event);

@@ -24,14 +24,16 @@ typedef struct {
     bool asked;
     uint32_t question, slot;
     const char *phase;
-    size_t uploads, cast; /* uploads that are there, of so many */
-    size_t dropouts;      /* clients that were cast and did not make it */
-    uint32_t failed;      /* slots without a sum */
-    double start;         /* of the first question, by cli_now */
-    uint32_t answered;    /* since then */
-    double risk;          /* of the newest layer; negative: not known */
-    bool shown;           /* a status line is on the screen */
-    bool awaits;          /* it was said that the key holder is awaited */
+    size_t uploads, cast;  /* uploads that are there, of so many */
+    size_t dropouts;       /* clients that were cast and did not make it */
+    uint32_t failed;       /* slots without a sum */
+    double start;          /* of the first question, by cli_now */
+    uint32_t answered;     /* since then */
+    double risk;           /* of the newest layer; negative: not known */
+    bool shown;            /* a status line is on the screen */
+    bool awaits;           /* it was said that the key holder is awaited */
+    dafl_members enrolled; /* the server's: who has */
+    size_t awaited;        /* it was said when so many had, and one; 0: not */
     /* the key holder's own: */
     bool holder;
     uint32_t opened, refused; /* slots */

@@ -155,6 +155,11 @@ dafl_err dafl_identity_save(const dafl_secret_identity *id, const char *path,
     dafl_err err = DAFL_OK;
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
+    if (fd < 0 && errno == EEXIST)
+        return dafl_fail(why, DAFL_ERR_INPUT,
+                         "%s: exists already and stays as it is; the second "
+                         "line of a key file is the public one",
+                         path);
     if (fd < 0)
         return dafl_fail(why, DAFL_ERR_INPUT, "%s: cannot create: %s", path,
                          strerror(errno));

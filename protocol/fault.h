@@ -10,7 +10,7 @@
 #define DAFL_FAULTS(X)                                     \
     X(POLICY, RUN, "not the run that was agreed on")       \
     X(SETUP_SPLIT, RUN, "parties saw different setups")    \
-    X(PARAMS, RUN, "no threshold fits these numbers")      \
+    X(PARAMS, RUN, "too few enrolled or no threshold")     \
     X(STATE_LOST, RUN, "journal missing or rolled back")   \
     X(CENSUS, RUN, "too few rows or a rare class")         \
     X(DATA_CHANGED, RUN, "rows changed during the run")    \

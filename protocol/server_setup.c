@@ -209,6 +209,31 @@ static dafl_members members_able(const dafl_server *s)
     return dafl_server_whole(s, &able);
 }
 
+/* How many of a set can be in a setup. */
+static size_t count_able(const dafl_server *s, const dafl_members *set)
+{
+    dafl_members able = dafl_members_minus(set, &s->barred);
+
+    able = dafl_server_whole(s, &able);
+    return dafl_members_count(&able);
+}
+
+/* Too few have come. Before the first slot nothing is lost by waiting, and
+ * sites start when they are ready. It is a failure when enough are there and do
+ * not enrol, and later, when a site that left may be gone for good. */
+static bool await_clients(dafl_server *s, size_t enrolled)
+{
+    size_t n_min = s->node.config->policy.n_min;
+    dafl_members all = dafl_roster_clients(s->node.roster);
+
+    if (enrolled >= n_min || s->stats.slots > 0 ||
+        count_able(s, &s->online) >= n_min || count_able(s, &all) < n_min)
+        return false;
+    dafl_node_error(&s->node, 0, DAFL_NOBODY, DAFL_E_TIMEOUT);
+    dafl_server_enter(s, DAFL_SERVER_ENROLLING, DAFL_WAIT_SETUP);
+    return true;
+}
+
 /* All have enrolled, or no more will: U0 are the whole cells. */
 static void close_enrolment(dafl_server *s)
 {
@@ -217,6 +242,8 @@ static void close_enrolment(dafl_server *s)
 
     s->u0 = members_able(s);
     n = dafl_members_count(&s->u0);
+    if (await_clients(s, n))
+        return;
     if (n < p->n_min ||
         dafl_threshold(&s->t, n, p->c, p->a) != DAFL_FAULT_NONE) {
         dafl_server_invite_again(s, DAFL_E_PARAMS);

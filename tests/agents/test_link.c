@@ -260,6 +260,66 @@ static void an_owner_may_be_busy(void **state)
     free(bytes);
 }
 
+/* Who is told of the end and goes is not one that was killed just then. */
+static void a_client_that_leaves_says_so(void **state)
+{
+    link_caps caps = quick_caps();
+    dafl_link *s = serve(ANYWHERE, &caps), *c;
+
+    (void)state;
+    for (int leaves = 0; leaves <= 2; leaves++) {
+        c = join(0, link_endpoint(s), &caps);
+        (void)expect(s, LINK_UP, 0);
+        (void)expect(c, LINK_UP, 0);
+        talk(s, c, 0);
+        if (leaves == 1)
+            link_leave(c);
+        link_free(&c);
+        expect_lost(s, 0, leaves == 1 ? LINK_LEFT : LINK_CLOSED);
+    }
+    assert_int_equal(link_count(s).malformed, 0);
+    link_free(&s);
+}
+
+/* ZeroMQ takes 99999 for 34463, 80x for 80 and a name for a busy system. */
+static void endpoints_are_taken_at_their_word(void **state)
+{
+    static const char *const never[] = {
+        "tcp://127.0.0.1",       "tcp://127.0.0.1:",      "tcp://:7400",
+        "tcp://127.0.0.1:99999", "tcp://127.0.0.1:65536", "tcp://127.0.0.1:80x",
+        "tcp://127.0.0.1:7400/", "tcp://127.0.0.1:-1",    "tcp://::1:7400",
+        "tcp://[::1:7400",       "127.0.0.1:7400",        "",
+    };
+    static const char *const no_server[] = {"tcp://*:7400", "tcp://127.0.0.1:0",
+                                            ANYWHERE};
+    link_caps caps = quick_caps();
+    dafl_link *l = serve("tcp://127.0.0.1:0", &caps);
+    dafl_why why;
+
+    (void)state;
+    assert_int_equal(strncmp(link_endpoint(l), "tcp://127.0.0.1:", 16), 0);
+    assert_string_not_equal(link_endpoint(l), "tcp://127.0.0.1:0");
+    link_free(&l);
+    for (size_t i = 0; i < COUNT(never) + COUNT(no_server); i++) {
+        bool both = i < COUNT(never);
+        const char *at = both ? never[i] : no_server[i - COUNT(never)];
+        assert_int_equal(link_connect(&l, at, &client_ids[0], &server_id.public,
+                                      &caps, &why),
+                         DAFL_ERR_INPUT);
+        assert_says(&why, "tcp://ADDRESS:PORT");
+        if (!both)
+            continue;
+        assert_int_equal(link_listen(&l, at, &server_id, &roster, &caps, &why),
+                         DAFL_ERR_INPUT);
+        assert_says(&why, "tcp://ADDRESS:PORT");
+    }
+    assert_int_equal(
+        link_listen(&l, "tcp://localhost:0", &server_id, &roster, &caps, &why),
+        DAFL_ERR_INPUT);
+    assert_says(&why, "in numbers");
+    assert_null(l);
+}
+
 static void wrong_arguments_are_refused_with_a_reason(void **state)
 {
     link_caps caps = quick_caps(), bad = caps;
@@ -305,6 +365,8 @@ int main(void)
         cmocka_unit_test(a_client_may_come_before_the_server),
         cmocka_unit_test(both_ends_notice_a_dead_line_in_time),
         cmocka_unit_test(an_owner_may_be_busy),
+        cmocka_unit_test(a_client_that_leaves_says_so),
+        cmocka_unit_test(endpoints_are_taken_at_their_word),
         cmocka_unit_test(wrong_arguments_are_refused_with_a_reason),
     };
 

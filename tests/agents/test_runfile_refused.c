@@ -264,6 +264,7 @@ static void what_is_not_plain_yaml_is_refused(void **state)
         {"training: {features: 1\n", "not YAML"},
         {"want: 1\n  tries: 2\n", "not YAML"},
         {"training:\n\tfeatures: 1\n", "after line 1: not YAML"},
+        {"training:\n\tfeatures: 1\n", "with blanks, not with tabs"},
         {"want: \"open\n", "not YAML"},
         {"want: &a 1\ntries: *a\n", "aliases are not allowed"},
         {"want: *a\n", "aliases are not allowed"},

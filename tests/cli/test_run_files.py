@@ -56,7 +56,7 @@ def keygen():
           made["file"] == str(tmp / "a.key") and LINE.fullmatch(made["public"] + "\n"), f"keygen --json: {made}")
     check(stat.S_IMODE((tmp / "a.key").stat().st_mode) == 0o600, "keygen: mode without a umask")
     for what, args, needles in (
-            ("existing", ["x", "--out", tmp / "a.key"], ["a.key", "exists"]),
+            ("existing", ["x", "--out", tmp / "a.key"], ["a.key", "exists", "second line"]),
             ("no name", [], ["usage"]),
             ("two names", ["x", "y"], ["'y'"]),
             ("blank", ["a b", "--out", tmp / "b.key"], ["a b", "letters"]),

@@ -52,7 +52,8 @@ with Federation((deepafl, agent), digits, 6, 3, layers=1, rng=rng, edit=at_once)
     f.start("site1")
     ends(f, "site1", 0)
     text = f.log("site1")[before:]
-    check("the run of this state is over" in text and "the training is done" in text, f"site1: {text}")
+    check("the run of this state is over" in text and "the training is done" in text and
+          "stop this agent" not in text, f"site1: {text}")
     check(f.wait_for("site0", lambda e: "stop this agent and keep its state" in e.get("says", "")),
           "site0 says nothing")
     check(f.processes["site0"].poll() is None, "site0 does not wait")

@@ -74,6 +74,11 @@ def twice(path, good):
     path.write_text("".join(lines[:at + 1] + lines[at:]))
 
 
+def renamed(path, good):
+    """Its key is in the roster, under another name."""
+    path.write_bytes(good.replace(b'"server ', b'"boss ').replace(b'"site0 ', b'"praxis '))
+
+
 def digit(path, good):
     """Another hexadecimal digit somewhere: the hash at the end does not fit any more."""
     at = rng.choice([i for i, b in enumerate(good) if b in b"0123456789abcdef" and i > len(good) // 2])
@@ -82,6 +87,25 @@ def digit(path, good):
 
 def array(make):
     return lambda path, good: np.save(path, make(np.load(path)))
+
+
+def no_log(f, name, what, data):
+    """A file that is no audit log of this agent's stays as it is."""
+    path = f.dir / "notes.txt"
+    path.write_bytes(data)
+    path.chmod(0o600)
+    done = subprocess.run(f.command(name, "--audit", path), capture_output=True, text=True, timeout=60)
+    shutil.rmtree(f.dir / f"{name}.state", ignore_errors=True)
+    what = f"{name}, --audit {what}"
+    check(done.returncode == 2 and len(done.stderr.splitlines()) == 1 and str(path) in done.stderr, f"{what}: {done}")
+    check(path.read_bytes() == data, f"{what}: it was changed")
+
+
+def no_meaning(f, name, *more):
+    """Options that this role does not have are refused, not ignored."""
+    done = subprocess.run(f.command(name, *more), capture_output=True, text=True, timeout=60)
+    check(done.returncode == 2 and f"{more[0]} has no meaning" in done.stderr, f"{name} {more}: {done}")
+    check(not (f.dir / f"{name}.state").exists(), f"{name} {more}: there is a state")
 
 
 with Federation((deepafl, agent), digits, 3, 3, layers=1, rng=rng) as f:
@@ -99,11 +123,18 @@ with Federation((deepafl, agent), digits, 3, 3, layers=1, rng=rng) as f:
                     ["empty", "not YAML", "missing", "roster", "policy", "E_P", "line "], cut(part))
             refused(f, name, f"cut at {part}", key, ["not a whole"], cut(part))
         refused(f, name, "with a key twice", f.dir / "run.yaml", ["given twice"], twice)
+        refused(f, name, "with another name", f.dir / "run.yaml", [f"key of '{name}', whom the roster of"], renamed)
         refused(f, name, "without", f.dir / "run.yaml", ["No such file"], gone)
         refused(f, name, "with another digit", key, ["not a whole"], digit)
         refused(f, name, "without", key, ["No such file"], gone)
         for bits in (0o644, 0o640, 0o604):
             refused(f, name, f"of mode {bits:o}", key, ["chmod", f"{bits:o}"], mode(bits))
+        for what, data in (("a torn text", b"no newline"), ("a text", b"two\nlines\n"),
+                           ("rows", (f.dir / "site0_x.npy").read_bytes())):
+            no_log(f, name, what, data)
+    shutil.rmtree(f.dir / "site0.state", ignore_errors=True)
+    no_meaning(f, "site0", "--json")
+    no_meaning(f, "site0", "--listen", "tcp://127.0.0.1:1")
     rows, labels = f.dir / "site0_x.npy", f.dir / "site0_y.npy"
     for path in (rows, labels):
         for part in (0, 0.001, 0.5, 0.9999):

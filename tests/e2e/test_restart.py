@@ -39,7 +39,8 @@ def ends_well(f, label):
     audit = f.audit()
     check(audit.returncode == 0, f"{label}: audit: {audit.stdout[-2000:]}{audit.stderr}")
     report = f.report()
-    print(f"{label}: the pooled model; {report['slots']} slots, {report['failed_slots']} failed in its last life, "
+    check(report["failed_slots"] == report["slots"] - report["sums"], f"{label}: {report}")
+    print(f"{label}: the pooled model; {report['slots']} slots, {report['failed_slots']} without a sum, "
           f"{report['enrolments']} enrolments", flush=True)
 
 

@@ -197,8 +197,8 @@ static void a_client_takes_part_in_every_run_once(void **state)
     lab_free(&l);
 }
 
-/* Without it its cell is out and the others are too few, however often they
- * enrol. */
+/* Without it its cell is out and the others are too few, however long they
+ * wait: a site starts when it is ready. */
 static void a_late_member_of_a_cell_is_waited_for(void **state)
 {
     lab_scenario s = lab_scenario_for(9, 3, seed);
@@ -211,8 +211,13 @@ static void a_late_member_of_a_cell_is_waited_for(void **state)
     l = lab_new(&s);
     all = lab_everybody(l);
     lab_disconnect(l, 8);
-    while (lab_now(l) < s.config.wait[DAFL_WAIT_SETUP] + 5000 && lab_step(l))
+    while (lab_now(l) <
+               (s.config.retries + 3) * s.config.wait[DAFL_WAIT_SETUP] &&
+           lab_step(l))
         ;
+    assert_int_equal(dafl_server_where(lab_server(l)), DAFL_SERVER_ENROLLING);
+    assert_true(lab_count(l, 9, DAFL_EVENT_ERROR, DAFL_E_TIMEOUT) >
+                s.config.retries);
     lab_reconnect(l, 8);
     lab_check_done(l);
     lab_check_cohort(l, 0, &all);
