@@ -80,6 +80,8 @@ DAFL_CHECK dafl_err dafl_server_lost(dafl_server *s, uint16_t party,
 DAFL_CHECK dafl_err dafl_server_tick(dafl_server *s, uint64_t now);
 /* UINT64_MAX when it waits for nothing. */
 uint64_t dafl_server_deadline(const dafl_server *s);
+/* Too few clients have come to begin; it waits for more, however long. */
+bool dafl_server_awaits(const dafl_server *s);
 
 /* The head of the audit log, as of dafl_client_log. */
 void dafl_server_log(dafl_server *s, const dafl_digest *head);

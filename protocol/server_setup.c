@@ -39,6 +39,7 @@ void dafl_server_invite(dafl_server *s)
     dafl_writer w = {0};
 
     s->stands = s->holder_acked = false;
+    s->awaited = 0;
     s->enrolled = s->dealt = s->u0 = s->u1 = s->acked = s->usable =
         dafl_members_none(s->node.roster->n_clients);
     dafl_server_drop_shares(s);
@@ -218,20 +219,28 @@ static size_t count_able(const dafl_server *s, const dafl_members *set)
     return dafl_members_count(&able);
 }
 
-/* Too few have come. Before the first slot nothing is lost by waiting, and
- * sites start when they are ready. It is a failure when enough are there and do
- * not enrol, and later, when a site that left may be gone for good. */
-static bool await_clients(dafl_server *s, size_t enrolled)
+/* Before the first slot nothing is lost by waiting, and sites start when they
+ * are ready. It is a failure when enough are there and do not enrol, and later,
+ * when a site that left may be gone for good. */
+bool dafl_server_awaits(const dafl_server *s)
 {
     size_t n_min = s->node.config->policy.n_min;
     dafl_members all = dafl_roster_clients(s->node.roster);
 
-    if (enrolled >= n_min || s->stats.slots > 0 ||
-        count_able(s, &s->online) >= n_min || count_able(s, &all) < n_min)
-        return false;
-    dafl_node_error(&s->node, 0, DAFL_NOBODY, DAFL_E_TIMEOUT);
+    return s->state == DAFL_SERVER_ENROLLING && s->stats.slots == 0 &&
+           count_able(s, &s->enrolled) < n_min &&
+           count_able(s, &s->online) < n_min && count_able(s, &all) >= n_min;
+}
+
+/* Told when more have come than the last time. */
+static void await_clients(dafl_server *s)
+{
+    size_t enrolled = dafl_members_count(&s->enrolled);
+
+    if (s->awaited != enrolled + 1)
+        dafl_node_error(&s->node, 0, DAFL_NOBODY, DAFL_E_TIMEOUT);
+    s->awaited = enrolled + 1;
     dafl_server_enter(s, DAFL_SERVER_ENROLLING, DAFL_WAIT_SETUP);
-    return true;
 }
 
 /* All have enrolled, or no more will: U0 are the whole cells. */
@@ -240,10 +249,12 @@ static void close_enrolment(dafl_server *s)
     const dafl_policy *p = &s->node.config->policy;
     size_t n;
 
+    if (dafl_server_awaits(s)) {
+        await_clients(s);
+        return;
+    }
     s->u0 = members_able(s);
     n = dafl_members_count(&s->u0);
-    if (await_clients(s, n))
-        return;
     if (n < p->n_min ||
         dafl_threshold(&s->t, n, p->c, p->a) != DAFL_FAULT_NONE) {
         dafl_server_invite_again(s, DAFL_E_PARAMS);

@@ -56,6 +56,7 @@ struct dafl_server {
     uint32_t enrolment;
     bool stands; /* the setup is over */
     dafl_members enrolled, dealt, u0, u1, acked;
+    size_t awaited;      /* it was told when so many had enrolled, and one */
     dafl_members usable; /* of U1: may be summed */
     dafl_members barred; /* whole cells, for the rest of the run */
     size_t t;

@@ -201,8 +201,10 @@ static void uploads(char **arg, int n)
     for (int i = 0; i < n; i++)
         sent += us[i].sent;
     printf("{\"uploads\": %" PRIu64 "}\n", sent);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        link_leave(us[i].link);
         link_free(&us[i].link);
+    }
     dafl_writer_drop(&body);
     free(us);
 }

@@ -345,6 +345,7 @@ static void relay_by(carrier *carry, char **arg)
         turn(down, &lanes[TO_SERVER], carry);
         turn(up, &lanes[TO_CLIENT], carry);
     }
+    link_leave(up); /* the server is not to wait for us */
     link_free(&down);
     link_free(&up);
     printf("{");

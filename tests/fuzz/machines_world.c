@@ -429,6 +429,16 @@ static bool holder_is_out(const fm_world *w)
             dafl_holder_where(p->holder) == DAFL_HOLDER_OUT);
 }
 
+static bool somebody_is_out(const fm_world *w)
+{
+    for (uint16_t u = 0; u < w->rules->k; u++) {
+        const dafl_client *c = w->parties[u].client;
+        if (c == NULL || dafl_client_where(c) == DAFL_CLIENT_OUT)
+            return true;
+    }
+    return false;
+}
+
 void fm_finish(fm_world *w)
 {
     fm_party *s = fm_server(w);
@@ -457,6 +467,8 @@ void fm_finish(fm_world *w)
             w->now = deadline;
         fm_tick(w, w->now);
     }
+    if (dafl_server_awaits(s->server) && somebody_is_out(w))
+        return; /* without end */
     if (w->deliveries > 0 && !w->fed)
         fm_broken("a run comes to its end", 0, dafl_server_slot(s->server));
 }
